@@ -95,6 +95,7 @@ struct AppState {
 pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::all(service.submissions.spark_version(), settings.livy_prefix.as_deref());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let names = authenticator.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let routers = Routers {
         resources: v1::router(state.clone()),
@@ -108,7 +109,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
-    let router = browser::guard(router, &browser, faces.clone())?;
+    let router = browser::guard(router, &browser, faces.clone(), names)?;
     let router = uis.fallback_service(router).layer(from_fn_with_state(apart, spark_ui::keep_apart));
     Ok(enclosed(router, faces))
 }
@@ -121,6 +122,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
 pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::all(service.submissions.spark_version(), None);
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let names = authenticator.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let serve = async move |State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request| {
         spark::serve(&state, &id, request).await
@@ -130,7 +132,7 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
         .fallback(serve)
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::of_spark_listener));
-    Ok(enclosed(browser::guard(router, &browser, faces.clone())?, faces))
+    Ok(enclosed(browser::guard(router, &browser, faces.clone(), names)?, faces))
 }
 
 /// Returns the router of the port for clients of Livy. It serves Livy's batches only, at its root.
@@ -140,10 +142,19 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
 pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::of_livy(service.submissions.spark_version());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let names = authenticator.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let authentication = authn::Authentication { authenticator, faces: faces.clone() };
     let router = livy::router(state, "").layer(from_fn_with_state(authentication, authn::authenticate));
-    Ok(enclosed(browser::guard(router, &browser, faces.clone())?, faces))
+    Ok(enclosed(browser::guard(router, &browser, faces.clone(), names)?, faces))
+}
+
+/// Returns the router of the port for drivers and executors: signed URLs of files, and nothing else. What runs in a driver is code of
+/// users, so its network needs no way to the APIs. A URL needs no credentials: its signature is one.
+pub fn files_listener(service: Service, settings: HttpSettings) -> Router {
+    let faces = Faces::all(service.submissions.spark_version(), None);
+    let state = AppState { bodies: Bodies::new(&settings), service, settings };
+    enclosed(v1::signed_files(state), faces)
 }
 
 /// Puts around a router what every request of clients passes.

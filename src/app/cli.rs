@@ -15,10 +15,11 @@ use clap_complete::{Shell, generate};
 use super::{
     admission, adopt_cluster,
     arguments::{Loaded, reads_file, with_file},
-    bootstrap_key, config, dev, doctor, healthcheck, prune_audit, release_finalizers, render, sandbox, serve,
+    bootstrap_key, config, dev, doctor, healthcheck, prune_audit, release_finalizers, render, rotate_installation_key,
+    sandbox, serve,
     settings::{
         Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place,
-        PruneAudit, Render, Sandbox, Serve,
+        PruneAudit, Render, RotateInstallationKey, Sandbox, Serve,
     },
     telemetry,
 };
@@ -63,6 +64,9 @@ enum Command {
     Migrate(Database),
     /// Delete old entries of the audit. Needs the database as the owner of the tables: the role of the gateway can't do it.
     PruneAudit(PruneAudit),
+    /// Replace the key in the database that signs the identities of driver pods, and, without an encryption key file, URLs and tickets.
+    /// Former keys stay valid for what they signed.
+    RotateInstallationKey(RotateInstallationKey),
     /// Print the `OpenAPI` document of the HTTP interface.
     Openapi,
     /// Run only the sandbox: a simulated cluster whose pods are local processes.
@@ -139,6 +143,9 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
             Ok(())
         }),
         Command::PruneAudit(settings) => in_runtime(&logs, prune_audit::prune_audit(settings)),
+        Command::RotateInstallationKey(settings) => {
+            in_runtime(&logs, rotate_installation_key::rotate_installation_key(settings))
+        }
         Command::Render(settings) => {
             let rendered = render::run(
                 io::stdin(),

@@ -95,10 +95,12 @@ async fn run_traced(
     let server = settings.http.server().await?;
     let tls = server.tls.clone();
     // Before any work: an address that is taken ends the process at once.
-    let livy = match settings.http.livy_listen {
-        Some(address) => Some((listen(address).await?, server.clone())),
-        None => None,
-    };
+    let mut others = Vec::new();
+    for (kind, address) in [(Other::Livy, settings.http.livy_listen), (Other::Files, settings.http.files_listen)] {
+        if let Some(address) = address {
+            others.push((kind, listen(address).await?, server.clone()));
+        }
+    }
     announce(address, tls.is_some());
     if let Some(tls) = tls {
         tasks.spawn(named("reload of TLS files", tls.run(stop.clone())));
@@ -109,7 +111,14 @@ async fn run_traced(
         name = tasks.join_next() => return Err(by_itself(name)),
         ended = &mut until => return ended,
     };
-    parts.run(&startup, tasks, livy, reload, stop, until).await
+    parts.run(&startup, tasks, others, reload, stop, until).await
+}
+
+/// An address beside the gateway's own, which serves a part of it.
+#[derive(Clone, Copy)]
+enum Other {
+    Livy,
+    Files,
 }
 
 impl Parts {
@@ -117,7 +126,7 @@ impl Parts {
         self,
         startup: &StartupRouter,
         mut tasks: JoinSet<&'static str>,
-        livy: Option<(TcpListener, ServerSettings)>,
+        others: Vec<(Other, TcpListener, ServerSettings)>,
         reload: Reload,
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
@@ -136,10 +145,19 @@ impl Parts {
             let router = api::spark_listener(service.clone(), http.clone())?;
             tasks.spawn(named("spark listener", api::serve(listener, router, ServerSettings::default(), stop.clone())));
         }
-        if let Some((listener, server)) = livy {
-            tracing::info!("Livy's batches are served on {}", listener.local_addr()?);
-            let router = api::livy_listener(service.clone(), http.clone())?;
-            tasks.spawn(named("livy listener", api::serve(listener, router, server, stop.clone())));
+        for (kind, listener, server) in others {
+            let address = listener.local_addr()?;
+            let (name, router) = match kind {
+                Other::Livy => {
+                    tracing::info!("Livy's batches are served on {address}");
+                    ("livy listener", api::livy_listener(service.clone(), http.clone())?)
+                }
+                Other::Files => {
+                    tracing::info!("signed URLs of files are served on {address}");
+                    ("files listener", api::files_listener(service.clone(), http.clone()))
+                }
+            };
+            tasks.spawn(named(name, api::serve(listener, router, server, stop.clone())));
         }
         startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
 

@@ -88,6 +88,12 @@ impl Healthcheck {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct RotateInstallationKey {
+    #[command(flatten)]
+    pub(super) database: Database,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AdoptCluster {
     #[command(flatten)]
     pub(super) database: Database,

@@ -129,6 +129,16 @@ impl EncryptionKeys {
         keys.open_for(sealed, place.to_owned())
     }
 
+    /// Derives a key from each key of the file and this one; neither alone is enough. The one of the key that encrypts first.
+    pub(super) fn roots(&self, own: &[u8]) -> Vec<[u8; 32]> {
+        self.current().iter().flat_map(|keys| keys.roots(own)).collect()
+    }
+
+    /// Returns whether there is a key file.
+    pub fn are_set(&self) -> bool {
+        self.current().is_some()
+    }
+
     fn current(&self) -> Option<Arc<Keyring>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
     }

@@ -7,6 +7,7 @@ mod history;
 mod kills;
 mod origin;
 mod requests;
+mod said;
 pub(super) mod summary;
 mod ticket;
 

@@ -20,6 +20,7 @@ use super::{
     redaction,
     session::Session,
     settings::{Settings, SparkSettings},
+    signing_keys::made_lately,
     wakeups::Wakeups,
     webhooks::Webhooks,
 };
@@ -70,9 +71,10 @@ impl Submissions {
         self.installation.id
     }
 
-    /// Returns the key that encrypts the cursors of lists.
-    pub fn cursor_key(&self) -> [u8; 32] {
-        self.installation.key_for("cursor")
+    /// Returns the keys of the cursors of lists: the first encrypts, all decrypt.
+    pub fn cursor_keys(&self) -> Vec<[u8; 32]> {
+        let keys = self.installation.keys_for("cursor");
+        keys.iter().filter(|key| key.counts_at(made_lately())).map(|key| key.key).collect()
     }
 
     /// Returns the gateway's own Spark release: that of its protocol, and of submissions for which nothing else selects one.

@@ -27,8 +27,12 @@ pub(crate) fn helm(arguments: &[&str]) -> Output {
 
 fn render(arguments: &[&str]) -> Output {
     helm(
-        &[&["template", "sparkgate", CHART, "--namespace", "sparkgate", "--kube-version", "1.36.0"], arguments]
-            .concat(),
+        &[
+            &["template", "sparkgate", CHART, "--namespace", "sparkgate", "--kube-version", "1.36.0"],
+            &["--set", "acceptAnonymous=true"][..],
+            arguments,
+        ]
+        .concat(),
     )
 }
 

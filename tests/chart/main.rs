@@ -24,7 +24,7 @@ use helm::{MANIFESTS, TENANTS, find, helm, refusal, template};
 
 #[test]
 fn the_chart_passes_lint() {
-    for values in [&["--set", "replicas=1"][..], &["--values", MANIFESTS], &["--values", TENANTS]] {
+    for values in [&["--set", "acceptAnonymous=true"][..], &["--values", MANIFESTS], &["--values", TENANTS]] {
         let output = helm(&[&["lint", "--strict", "--quiet", helm::CHART], values].concat());
         assert!(output.status.success(), "{values:?}: {}", String::from_utf8_lossy(&output.stdout));
     }
@@ -46,6 +46,13 @@ fn wrong_values_are_refused() {
         ("spark.version=2.4.8", "spark/version"),
         ("image.digest=latest", "image/digest"),
         ("database.existingSecret=", "existingSecret"),
+        ("acceptAnonymous=false", "set access.content or access.existingConfigMap, or acceptAnonymous: true"),
+        ("settings.filesListen=6069", "filesListen"),
+        (
+            "settings.filesUrl=s3://b/p,settings.filesBaseUrl=http://sparkgate.sparkgate.svc:6066",
+            "drivers don't reach the port of the APIs",
+        ),
+        ("config.files-url=s3://b/p,config.files-base-url=http://sparkgate.sparkgate:6066/x", "name the port 6069"),
         ("trustedNetwork=false", "set tls.existingSecret, or trustedNetwork"),
         ("sparkLines.existingConfigMap=a,sparkLines.content.lines[0].version=4.1.4", "exclude each other"),
         ("access.existingConfigMap=a,access.content.tenants.a.namespaces={a}", "exclude each other"),
@@ -57,16 +64,63 @@ fn wrong_values_are_refused() {
 }
 
 #[test]
-fn drivers_reach_the_gateway_if_they_fetch_files_there() {
-    let are_admitted = |set: &str| {
+fn drivers_reach_signed_files_and_nothing_else() {
+    let rendered = |set: &str| {
         let objects = template(&["--set", set]);
         let rules = find(&objects, "NetworkPolicy", "sparkgate")["spec"]["ingress"].clone();
-        let keys = |rule: &Value| rule["from"][0]["podSelector"]["matchExpressions"][0]["key"] == "spark-role";
-        rules.as_array().unwrap().iter().any(keys)
+        let of_drivers = |rule: &&Value| rule["from"][0]["podSelector"]["matchExpressions"][0]["key"] == "spark-role";
+        let rules: Vec<Value> = rules.as_array().unwrap().iter().filter(of_drivers).cloned().collect();
+        let deployment = find(&objects, "Deployment", "sparkgate");
+        let variables = helm::variables(deployment);
+        let set = |name: &str| variables.get(name).map(|value| (*value).to_owned());
+        let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].clone();
+        let port = ports.as_array().unwrap().iter().find(|port| port["name"] == "files").cloned();
+        let served = find(&objects, "Service", "sparkgate")["spec"]["ports"].clone();
+        let served = served.as_array().unwrap().iter().find(|port| port["name"] == "files").cloned();
+        let ports = rules.iter().map(|rule| rule["ports"].clone()).collect::<Vec<_>>();
+        (ports, port, served, set("SPARKGATE_FILES_LISTEN"), set("SPARKGATE_FILES_BASE_URL"))
     };
-    assert!(!are_admitted("replicas=1"));
-    assert!(are_admitted("settings.filesUrl=s3://bucket/prefix"));
-    assert!(!are_admitted("settings.filesUrl=s3://bucket/prefix,settings.filesDriverUrl=s3a://bucket/prefix"));
+    assert_eq!(rendered("replicas=1"), (vec![], None, None, None, None));
+    for (set, port, listen, url) in [
+        ("settings.filesUrl=s3://b/p", 6069, Some("0.0.0.0:6069"), Some("http://sparkgate.sparkgate.svc:6069")),
+        ("config.files-url=s3://b/p", 6069, Some("0.0.0.0:6069"), Some("http://sparkgate.sparkgate.svc:6069")),
+        (
+            "settings.filesUrl=s3://b/p,tls.existingSecret=t",
+            6069,
+            Some("0.0.0.0:6069"),
+            Some("https://sparkgate.sparkgate.svc:6069"),
+        ),
+        (
+            "settings.filesUrl=s3://b/p,settings.filesListen=0.0.0.0:7000",
+            7000,
+            Some("0.0.0.0:7000"),
+            Some("http://sparkgate.sparkgate.svc:7000"),
+        ),
+        (
+            "settings.filesUrl=s3://b/p,settings.filesBaseUrl=https://files.example.org",
+            6069,
+            Some("0.0.0.0:6069"),
+            Some("https://files.example.org"),
+        ),
+        (
+            "settings.filesUrl=s3://b/p,settings.filesDriverUrl=s3a://b/p",
+            6069,
+            Some("0.0.0.0:6069"),
+            Some("http://sparkgate.sparkgate.svc:6069"),
+        ),
+        (
+            "config.files-url=s3://b/p,config.files-listen=0.0.0.0:7000",
+            7000,
+            None,
+            Some("http://sparkgate.sparkgate.svc:7000"),
+        ),
+    ] {
+        let (rules, container, served, listens, leads) = rendered(set);
+        assert_eq!(rules, [json!([{"port": "files"}])], "{set}");
+        assert_eq!(container, Some(json!({"name": "files", "containerPort": port})), "{set}");
+        assert_eq!(served, Some(json!({"name": "files", "port": port, "targetPort": "files"})), "{set}");
+        assert_eq!((listens.as_deref(), leads.as_deref()), (listen, url), "{set}");
+    }
 }
 
 #[test]

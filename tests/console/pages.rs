@@ -27,6 +27,7 @@ async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPo
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(answer.headers["x-frame-options"], "DENY");
+        assert_eq!(answer.headers["cross-origin-opener-policy"], "same-origin");
         for inline in ["<style", "style=", " onclick", " onload", "javascript:"] {
             assert!(!answer.body.contains(inline), "{path} has {inline}");
         }
@@ -154,7 +155,8 @@ async fn a_page_of_another_site_kills_nothing(pool: PgPool) {
         ("/console/submissions/kill".to_owned(), format!("id={id}")),
     ] {
         let post = |origin: &str, fetch_site: &str| {
-            let request = Request::post(path.as_str()).header(header::HOST, "gateway").header(header::ORIGIN, origin);
+            let request =
+                Request::post(path.as_str()).header(header::HOST, "gateway.svc").header(header::ORIGIN, origin);
             let request = request
                 .header("sec-fetch-site", fetch_site)
                 .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -164,7 +166,7 @@ async fn a_page_of_another_site_kills_nothing(pool: PgPool) {
                 .unwrap()
         };
         for (origin, fetch_site) in
-            [("https://evil.example", "cross-site"), ("null", "cross-site"), ("http://other.gateway", "same-site")]
+            [("https://evil.example", "cross-site"), ("null", "cross-site"), ("http://other.gateway.svc", "same-site")]
         {
             let answer = site.world.answer(post(origin, fetch_site)).await;
             assert_eq!(answer.status, 403, "{path} from {origin}");

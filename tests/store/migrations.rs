@@ -213,18 +213,99 @@ async fn an_index_that_was_left_half_done_is_built_anew(pool: PgPool) {
     server.drop("whole").await;
 }
 
-/// A long transaction on a table must not block all sessions that come after the migration.
+/// How long a request waits for the database.
+const PATIENT: &str = "SET statement_timeout = '2s'";
+
+/// A backup reads a table for hours. A replica of the previous release accepts submissions meanwhile.
 #[sqlx::test(migrations = false)]
 async fn a_migration_waits_for_a_table_for_a_moment_even_if_an_index_is_to_be_built_too(pool: PgPool) {
     let server = Server::of(&pool);
     let one = server.create("one", "template0").await;
-    let mut beside = connection(&one).await;
-    sqlx::migrate!().run_to(9, &mut beside).await.unwrap();
-    sqlx::raw_sql("BEGIN; LOCK submissions IN ROW EXCLUSIVE MODE").execute(&mut beside).await.unwrap();
-    let error = migrate(&one).await.unwrap_err();
-    assert!(error.may_pass() && format!("{error:?}").contains("lock timeout"), "{error:?}");
-    drop(beside);
+    let mut backup = connection(&one).await;
+    // The next one adds columns, and a later one builds an index.
+    sqlx::migrate!().run_to(16, &mut backup).await.unwrap();
+    let snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM submissions LIMIT 1";
+    sqlx::raw_sql(snapshot).execute(&mut backup).await.unwrap();
+    let migrating = tokio::spawn({
+        let one = one.clone();
+        async move { migrate(&one).await }
+    });
+    let (mut replica, mut eye) = (connection(&one).await, connection(&one).await);
+    sqlx::raw_sql(PATIENT).execute(&mut replica).await.unwrap();
+    let waits =
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND application_name = 'sparkgate')";
+    let (mut tries, mut waited, mut accepted) = (0, false, 0);
+    until(async || {
+        let now: bool = sqlx::query_scalar(waits).fetch_one(&mut eye).await.unwrap();
+        tries += u32::from(waited && !now);
+        waited = now;
+        for statement in [OLD_REPLICA[0], OLD_REPLICA[3]] {
+            sqlx::raw_sql(statement).execute(&mut replica).await.unwrap_or_else(|error| panic!("try {tries}: {error}"));
+            accepted += 1;
+        }
+        tries >= 3
+    })
+    .await;
+    assert!(!migrating.is_finished() && accepted > 6, "{accepted}");
+    sqlx::raw_sql("COMMIT").execute(&mut backup).await.unwrap();
+    migrating.await.unwrap().unwrap();
+    drop((backup, replica, eye));
     server.drop("one").await;
+}
+
+const OID: &str = "SELECT indexrelid::oid::int8 FROM pg_index WHERE indexrelid = to_regclass('submissions_of_livy')";
+
+#[sqlx::test(migrations = false)]
+async fn an_index_that_an_ended_process_was_building_is_finished_and_not_built_again(pool: PgPool) {
+    let server = Server::of(&pool);
+    let one = server.create("one", "template0").await;
+    let mut beside = connection(&one).await;
+    sqlx::migrate!().run_to(32, &mut beside).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK submissions IN ROW EXCLUSIVE MODE").execute(&mut beside).await.unwrap();
+    let start = || {
+        let one = one.clone();
+        tokio::spawn(async move { migrate(&one).await })
+    };
+    let first = start();
+    let mut eye = connection(&one).await;
+    until(async || sqlx::query_scalar::<_, i64>(OID).fetch_optional(&mut eye).await.unwrap().is_some()).await;
+    let oid: i64 = sqlx::query_scalar(OID).fetch_one(&mut eye).await.unwrap();
+    // SIGTERM.
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    let next = start();
+    // It waits for the backend of the first, which waits for the transaction.
+    let asks = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+        AND query LIKE 'SELECT pg_try_advisory_lock%')";
+    until(async || sqlx::query_scalar(asks).fetch_one(&mut eye).await.unwrap()).await;
+    assert!(!next.is_finished());
+    sqlx::raw_sql("COMMIT").execute(&mut beside).await.unwrap();
+    next.await.unwrap().unwrap();
+    assert_eq!(sqlx::query_scalar::<_, i64>(OID).fetch_one(&mut eye).await.unwrap(), oid);
+    let count = "SELECT count(*) FROM _sqlx_migrations WHERE version = 33 AND success";
+    assert_eq!(sqlx::query_scalar::<_, i64>(count).fetch_one(&mut eye).await.unwrap(), 1);
+    drop((beside, eye));
+    server.drop("one").await;
+}
+
+#[sqlx::test(migrations = false)]
+async fn another_index_of_the_same_name_is_replaced(pool: PgPool) {
+    let server = Server::of(&pool);
+    let whole = server.create("whole", "template0").await;
+    migrate(&whole).await.unwrap();
+    let expected = schema(&whole).await;
+    for other in ["(number)", "(number) WHERE wire = 'livy'", "(id) WHERE wire = 'livy' AND livy_deleted_at IS NULL"] {
+        let one = server.create("one", "template0").await;
+        let mut connection = connection(&one).await;
+        sqlx::migrate!().run_to(32, &mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        execute(&one, &format!("CREATE INDEX submissions_of_livy ON submissions {other}")).await;
+        migrate(&one).await.unwrap();
+        assert_eq!(schema(&one).await, expected, "{other}");
+        server.drop("one").await;
+    }
+    server.drop("whole").await;
 }
 
 async fn until(mut is_so: impl AsyncFnMut() -> bool) {

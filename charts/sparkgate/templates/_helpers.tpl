@@ -70,6 +70,14 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- regexFind "[0-9]+$" (.Values.settings.livyListen | default "") }}
 {{- end }}
 
+{{/* The port of signed URLs of files, for drivers and executors, if files can be uploaded. */}}
+{{- define "sparkgate.filesPort" -}}
+{{- if or .Values.settings.filesUrl (index .Values.config "files-url") }}
+{{- $listen := .Values.settings.filesListen | default (index .Values.config "files-listen") | default "0.0.0.0:6069" }}
+{{- regexFind "[0-9]+$" $listen }}
+{{- end }}
+{{- end }}
+
 {{/* The source of the access file, if there is one. */}}
 {{- define "sparkgate.accessConfigMap" -}}
 {{- if .Values.access.existingConfigMap }}

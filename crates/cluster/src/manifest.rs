@@ -35,7 +35,7 @@ pub fn is_executor_property(key: &str) -> bool {
 }
 
 /// What identifies an attempt's objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct OwnershipLabels<'a> {
     pub submission: SubmissionId,
     pub attempt: i32,

@@ -150,7 +150,7 @@ impl Store {
         let options = PgConnectOptions::from_str(&settings.url).map_err(ConnectError::Url)?;
         let options = options.application_name("sparkgate");
         let (address, mut first) = first_connection(&options).await?;
-        let migrated = migrate(&mut first).await;
+        let migrated = migrate(&mut first, &options).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         // The connection is no longer needed, whether closing it succeeds or not.
         let _ = tokio::time::timeout(FIRST, first.close()).await;

@@ -47,6 +47,8 @@ pub struct UsedFile {
     pub file: FileRecord,
     /// Whether the submission has ended.
     pub ended: bool,
+    /// When the submission was accepted.
+    pub accepted_at: DateTime<Utc>,
 }
 
 impl Scoped {
@@ -182,7 +184,7 @@ impl Store {
         let action = "reading a file of a submission";
         let mut connection = self.connection(action).await?;
         let statement = sqlx::query_as(
-            "SELECT sha256, size, object, state = ANY($3) AS ended
+            "SELECT sha256, size, object, state = ANY($3) AS ended, submissions.created_at AS accepted_at
              FROM file_uses JOIN files USING (tenant, sha256) JOIN submissions ON id = submission_id
              WHERE submission_id = $1 AND sha256 = $2",
         )

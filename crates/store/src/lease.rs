@@ -11,7 +11,6 @@ use super::{
     connections::acquire,
     error::{connected, within},
 };
-use sparkgate_submission::Installation;
 
 /// Returns the name of the lease that all claims of a replica's session depend on.
 pub fn replica(session: Uuid) -> String {
@@ -97,7 +96,7 @@ impl Store {
     }
 
     /// Returns a connection for a lease. If the caller gives up while it is being opened, it serves the next caller.
-    async fn for_lease(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
+    pub(super) async fn for_lease(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
         connected(action, acquire(&self.leases)).await
     }
 
@@ -142,12 +141,5 @@ impl Store {
         .execute(&self.patient);
         within("storing the position of the watch", statement).await?;
         Ok(())
-    }
-
-    /// Returns the installation, which is the same for all replicas of one database.
-    pub async fn installation(&self) -> Result<Installation, Error> {
-        let statement = sqlx::query_as("SELECT id, key FROM installation").fetch_one(&self.patient);
-        let (id, key): (Uuid, Vec<u8>) = within("reading the installation's id", statement).await?;
-        Ok(Installation::new(id, key))
     }
 }

@@ -25,7 +25,7 @@ pub use executor::{
 };
 pub use failure::{FailureClass, FailureCode, RetryKind, advice, cause, signal};
 pub use id::{InvalidSubmissionId, SubmissionId};
-pub use installation::Installation;
+pub use installation::{DerivedKey, Installation, SigningKey};
 pub use kept::kept;
 pub use kill_cause::{KillCause, UnknownKillCause};
 pub use observation::{Container, Phase, PodObservation};

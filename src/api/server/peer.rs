@@ -11,6 +11,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// The addresses of the client and of the proxies before the last one, separated by commas.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The scheme of the request that a proxy received.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The other end of a request's connection: an extension of each request that [`serve`](super::serve) received.
 #[derive(Debug, Clone)]
@@ -20,13 +22,15 @@ pub(in crate::api) struct Peer {
     pub(in crate::api) forwarded: Option<IpAddr>,
     /// The client certificate, checked against the authorities of `--tls-client-ca`.
     pub(in crate::api) certificate: Option<Arc<CertificateDer<'static>>>,
+    /// Whether the client has checked a server's certificate: this gateway's, or that of a trusted proxy, which says so.
+    pub(in crate::api) is_secure: bool,
 }
 
 impl Peer {
     /// Creates the peer of a connection. An IPv4 address of a socket for both families is an IPv4 address.
-    pub(super) fn new(address: SocketAddr, certificate: Option<CertificateDer<'static>>) -> Self {
+    pub(super) fn new(address: SocketAddr, certificate: Option<CertificateDer<'static>>, is_secure: bool) -> Self {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        Self { address, forwarded: None, certificate: certificate.map(Arc::new) }
+        Self { address, forwarded: None, certificate: certificate.map(Arc::new), is_secure }
     }
 
     /// Returns the client's address.
@@ -36,7 +40,9 @@ impl Peer {
 
     /// Returns the peer of a request with these headers.
     pub(super) fn of_request(&self, headers: &HeaderMap, proxies: &TrustedProxies) -> Self {
-        Self { forwarded: proxies.client(self.address.ip(), headers), ..self.clone() }
+        let address = self.address.ip();
+        let is_secure = self.is_secure || proxies.contains(address) && is_forwarded_securely(headers);
+        Self { forwarded: proxies.client(address, headers), is_secure, ..self.clone() }
     }
 }
 
@@ -87,6 +93,13 @@ impl TrustedProxies {
     }
 }
 
+/// Returns whether every proxy says that it received the request by https.
+fn is_forwarded_securely(headers: &HeaderMap) -> bool {
+    let values: Option<Vec<&str>> = headers.get_all(FORWARDED_PROTO).iter().map(|value| value.to_str().ok()).collect();
+    let mut schemes = values.iter().flatten().flat_map(|value| value.split(',')).map(str::trim).peekable();
+    schemes.peek().is_some() && schemes.all(|scheme| scheme.eq_ignore_ascii_case("https"))
+}
+
 /// Parses an address, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let address = text.parse().or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
@@ -100,8 +113,26 @@ mod tests {
     fn client(peer: &str, values: &[&str]) -> Option<String> {
         let proxies = TrustedProxies::parse(["10.0.0.0/8", " 192.0.2.1 ", "", "2001:db8::/32"]).unwrap();
         let headers = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap())).collect();
-        let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 4711), None);
+        let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 4711), None, false);
         peer.of_request(&headers, &proxies).forwarded.map(|address| address.to_string())
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_that_its_client_came_by_https() {
+        let proxies = TrustedProxies::parse(["10.0.0.0/8"]).unwrap();
+        for (peer, values, expected) in [
+            ("10.1.1.1", &["https"][..], true),
+            ("10.1.1.1", &["HTTPS, https"], true),
+            ("10.1.1.1", &["https", "http"], false),
+            ("10.1.1.1", &["http"], false),
+            ("10.1.1.1", &[""], false),
+            ("10.1.1.1", &[], false),
+            ("192.0.2.1", &["https"], false),
+        ] {
+            let headers = values.iter().map(|value| (FORWARDED_PROTO, value.parse().unwrap())).collect();
+            let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 4711), None, false);
+            assert_eq!(peer.of_request(&headers, &proxies).is_secure, expected, "{values:?}");
+        }
     }
 
     #[test]

@@ -38,6 +38,26 @@ const OURS: [(HeaderName, &str); 4] = [
 /// Spark's scripts and styles, which change with the driver only, and with it the ticket.
 const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=900");
 
+/// What Spark's pages consist of. A browser shows nothing else: what it does with parts of a multipart, a PDF or an XML document, the
+/// policy above may not concern.
+const SHOWN: [&str; 15] = [
+    "text/html",
+    "text/css",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "application/json",
+    "text/plain",
+    "image/png",
+    "image/gif",
+    "image/jpeg",
+    "image/svg+xml",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "font/woff",
+    "font/woff2",
+];
+
 /// What a response answers.
 pub(super) struct Sent<'a> {
     pub(super) method: &'a Method,
@@ -71,7 +91,13 @@ pub(super) fn of_driver(response: Response<DriverBytes>, sent: &Sent<'_>) -> Opt
         headers.insert(CACHE_CONTROL, KEPT);
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_page = content_type.trim_start().to_ascii_lowercase().starts_with("text/html");
+    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_page = content_type == "text/html";
+    if !parts.status.is_redirection() && !SHOWN.contains(&&*content_type) {
+        let name =
+            headers.get(CONTENT_DISPOSITION).filter(|value| value.as_bytes().starts_with(b"attachment;")).cloned();
+        headers.insert(CONTENT_DISPOSITION, name.unwrap_or(HeaderValue::from_static("attachment")));
+    }
     let has_body = *sent.method != Method::HEAD && !matches!(parts.status.as_u16(), 204 | 304);
     if is_page {
         headers.remove(CONTENT_LENGTH);
@@ -161,6 +187,34 @@ mod tests {
         let of_one = answered_at(true, &[("content-security-policy", "default-src *")]).unwrap();
         assert_eq!(of_one.headers()[CONTENT_SECURITY_POLICY], POLICY_OF_ONE);
         assert_eq!(POLICY_OF_ONE.replace("allow-same-origin ", ""), POLICY, "both allow the rest");
+    }
+
+    #[test]
+    fn a_browser_shows_only_what_pages_of_spark_consist_of() {
+        for (content_type, sent, expected) in [
+            ("text/html;charset=utf-8", None, None),
+            ("Text/HTML", None, None),
+            ("application/json", None, None),
+            ("image/svg+xml", Some("inline"), Some("inline")),
+            ("multipart/x-mixed-replace; boundary=x", None, Some("attachment")),
+            ("application/pdf", Some("inline"), Some("attachment")),
+            ("application/xml", None, Some("attachment")),
+            ("text/xsl", None, Some("attachment")),
+            ("application/xhtml+xml", None, Some("attachment")),
+            ("text/htmlx", None, Some("attachment")),
+            ("", None, Some("attachment")),
+            (
+                "application/zip",
+                Some("attachment; filename=\"eventLogs.zip\""),
+                Some("attachment; filename=\"eventLogs.zip\""),
+            ),
+        ] {
+            let headers =
+                [("content-type", content_type)].into_iter().chain(sent.map(|sent| ("content-disposition", sent)));
+            let response = answered(&headers.collect::<Vec<_>>()).unwrap();
+            let disposition = response.headers().get(CONTENT_DISPOSITION).map(|value| value.to_str().unwrap());
+            assert_eq!(disposition, expected, "{content_type}");
+        }
     }
 
     #[test]

@@ -10,19 +10,21 @@ use ring::{
 
 use super::{Problem, problem::Code};
 
-/// Returns the cursor that continues after `place` in the list that `list` describes.
-pub(super) fn write(key: &[u8; 32], list: &str, place: i64) -> Result<String, Problem> {
-    seal(key, list, place).map_err(|Unspecified| Problem::internal("encrypting a cursor failed".to_owned()))
+/// Returns the cursor that continues after `place` in the list that `list` describes, encrypted with the first key.
+pub(super) fn write(keys: &[[u8; 32]], list: &str, place: i64) -> Result<String, Problem> {
+    let key = keys.first().ok_or(Unspecified);
+    key.and_then(|key| seal(key, list, place))
+        .map_err(|Unspecified| Problem::internal("encrypting a cursor failed".to_owned()))
 }
 
 /// Returns the place that a cursor of this list stands for.
-pub(super) fn read(key: &[u8; 32], list: &str, cursor: &str) -> Result<i64, Problem> {
-    open(key, list, cursor).ok_or_else(invalid)
+pub(super) fn read(keys: &[[u8; 32]], list: &str, cursor: &str) -> Result<i64, Problem> {
+    keys.iter().find_map(|key| open(key, list, cursor)).ok_or_else(invalid)
 }
 
 /// Cuts a list, which was read with one item more than a page has, to a page, and returns the cursor of the next one.
 pub(super) fn cut<T>(
-    key: &[u8; 32],
+    keys: &[[u8; 32]],
     list: &str,
     items: &mut Vec<T>,
     limit: u32,
@@ -30,7 +32,7 @@ pub(super) fn cut<T>(
 ) -> Result<Option<String>, Problem> {
     let more = items.len() > limit as usize;
     items.truncate(limit as usize);
-    items.last().filter(|_| more).map(|last| write(key, list, place(last))).transpose()
+    items.last().filter(|_| more).map(|last| write(keys, list, place(last))).transpose()
 }
 
 pub(super) fn invalid() -> Problem {
@@ -70,9 +72,10 @@ mod tests {
 
     #[test]
     fn a_cursor_is_valid_only_for_its_own_list() {
-        let (here, there) = ([1; 32], [2; 32]);
+        let (here, there) = ([[1; 32]], [[2; 32]]);
         let cursor = write(&here, "owner=a", 7).unwrap();
         assert_eq!(read(&here, "owner=a", &cursor).ok(), Some(7));
+        assert_eq!(read(&[there[0], here[0]], "owner=a", &cursor).ok(), Some(7), "after a rotation");
         for (key, list, cursor) in [
             (&there, "owner=a", cursor.as_str()),
             (&here, "owner=b", &cursor),
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn cursors_do_not_tell_their_places() {
-        let places = [7, 7, 8].map(|place| write(&[1; 32], "", place).unwrap());
+        let places = [7, 7, 8].map(|place| write(&[[1; 32]], "", place).unwrap());
         let shared = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
         assert!(shared(&places[0], &places[1]) < 16 && shared(&places[0], &places[2]) < 16, "{places:?}");
     }

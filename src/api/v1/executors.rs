@@ -104,11 +104,11 @@ pub(super) async fn executors(
     Query(query): Query<ExecutorQuery>,
 ) -> Result<Reply<ExecutorList>, Problem> {
     let limit = query.limit.unwrap_or(LIMIT);
-    let (key, list) = (state.service.submissions.cursor_key(), format!("executors of {id}"));
-    let after = query.cursor.map(|text| cursor::read(&key, &list, &text)).transpose()?;
+    let (keys, list) = (state.service.submissions.cursor_keys(), format!("executors of {id}"));
+    let after = query.cursor.map(|text| cursor::read(&keys, &list, &text)).transpose()?;
     find(&state.service, &caller, &id).await?;
     let mut executors = state.service.submissions.executors(&caller, &id, after.map(apart), limit + 1).await?;
-    let next = cursor::cut(&key, &list, &mut executors, limit, |last| together(last.attempt, last.executor_id))?;
+    let next = cursor::cut(&keys, &list, &mut executors, limit, |last| together(last.attempt, last.executor_id))?;
     Ok(Reply::ok(ExecutorList { items: executors.into_iter().map(Executor::from).collect(), next }))
 }
 

@@ -23,10 +23,10 @@ pub fn query(query: &str) -> bool {
 
 /// Returns the place that a cursor stands for.
 pub fn cursor(key: &[u8; 32], list: &str, text: &str) -> Option<i64> {
-    cursor::read(key, list, text).ok()
+    cursor::read(&[*key], list, text).ok()
 }
 
 /// Returns a cursor of a place.
 pub fn written_cursor(key: &[u8; 32], list: &str, place: i64) -> Option<String> {
-    cursor::write(key, list, place).ok()
+    cursor::write(&[*key], list, place).ok()
 }

@@ -133,11 +133,11 @@ pub(in crate::api) async fn list_page(state: &AppState, caller: &Session, query:
         created_after: query.created_after,
         created_before: query.created_before,
     };
-    let (key, list) = (state.service.submissions.cursor_key(), format!("{filter:?}"));
+    let (keys, list) = (state.service.submissions.cursor_keys(), format!("{filter:?}"));
     let before = match query.cursor {
         None => None,
         Some(text) => {
-            let place = cursor::read(&key, &list, &text)?;
+            let place = cursor::read(&keys, &list, &text)?;
             // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
             if state.service.submissions.newest(caller).await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
@@ -148,7 +148,7 @@ pub(in crate::api) async fn list_page(state: &AppState, caller: &Session, query:
     let page = state.service.submissions.submissions(caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
     let total = if query.total { Some(state.service.submissions.count(caller, &filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
-    let next = last.map(|number| cursor::write(&key, &list, number)).transpose()?;
+    let next = last.map(|number| cursor::write(&keys, &list, number)).transpose()?;
     Ok(Listed { page, next, total })
 }
 

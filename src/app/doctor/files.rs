@@ -170,7 +170,8 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
 fn keys(settings: &Serve, findings: &mut Vec<Finding>) -> Option<EncryptionKeys> {
     const CHECK: &str = "files.encryption-keys";
     let Some(path) = &settings.encryption_key_file else {
-        let text = "secrets in properties and variables of submissions are stored in plain text";
+        let text = "secrets in properties and variables of submissions are stored in plain text, and a copy of the database is enough \
+                    to sign URLs of files and tickets of Spark UIs";
         let remedy = "give --encryption-key-file (docs/security.md)";
         findings.push(Finding::warning(CHECK, text, remedy));
         return Some(EncryptionKeys::none());

@@ -102,6 +102,10 @@ pub(in crate::app) struct Http {
     /// authentication (docs/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
+    /// Listening address for drivers and executors, with nothing but the signed URLs of uploaded files, and with the same TLS: a network
+    /// policy can then keep them away from the APIs. `--files-base-url` has to lead there (docs/files.md).
+    #[arg(long, env = "SPARKGATE_FILES_LISTEN", value_name = "ADDR", requires = "files_url")]
+    pub(in crate::app) files_listen: Option<SocketAddr>,
     /// Path of the first listening address below which Livy's batches are served as well, such as `/livy`, or `/` for its root.
     #[arg(long, env = "SPARKGATE_LIVY_PREFIX", value_name = "PATH")]
     pub(in crate::app) livy_prefix: Option<String>,
@@ -109,8 +113,8 @@ pub(in crate::app) struct Http {
     /// that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub(in crate::app) trusted_proxies: Vec<String>,
-    /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
-    /// default any name is, unless the gateway listens on loopback.
+    /// Names under which browsers may reach the gateway, separated by commas. IP addresses, localhost, names of Kubernetes Services and
+    /// the console's `externalUrl` are always allowed. If it listens on loopback, or if names are given, other clients use no others either.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
     pub(in crate::app) allowed_hosts: Vec<String>,
     /// Origins whose pages may use the gateway (CORS), separated by commas, such as <https://dashboard.example.org>.
@@ -135,6 +139,7 @@ impl Http {
             tls_client_ca: None,
             management_listen: None,
             livy_listen: None,
+            files_listen: None,
             livy_prefix: None,
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
@@ -150,7 +155,7 @@ impl Http {
         if let Some(prefix) = &self.livy_prefix {
             check_prefix(prefix)?;
         }
-        let addresses = [Some(self.listen), self.livy_listen];
+        let addresses = [Some(self.listen), self.livy_listen, self.files_listen];
         let open = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback());
         let Some(open) = open.filter(|_| !self.trusted_network && self.tls_files().is_none()) else { return Ok(()) };
         bail!(
@@ -199,8 +204,8 @@ impl Http {
             values.filter(|value| !value.is_empty()).collect::<Vec<_>>()
         };
         let hosts: BTreeSet<_> = listed(&self.allowed_hosts).iter().map(|host| host.to_ascii_lowercase()).collect();
-        let is_checked = self.listen.ip().is_loopback() || !hosts.is_empty();
-        BrowserSettings { hosts: is_checked.then_some(hosts), origins: listed(&self.cors_origins) }
+        let for_all_clients = self.listen.ip().is_loopback() || !hosts.is_empty();
+        BrowserSettings { hosts, for_all_clients, origins: listed(&self.cors_origins) }
     }
 }
 
@@ -363,6 +368,8 @@ mod tests {
         let http = Http::listening_on("127.0.0.1:6066".parse().unwrap());
         let http = Http { livy_listen: Some("0.0.0.0:8998".parse().unwrap()), ..http };
         assert!(http.check().unwrap_err().to_string().contains("0.0.0.0:8998"));
+        let http = Http { livy_listen: None, files_listen: Some("0.0.0.0:6069".parse().unwrap()), ..http };
+        assert!(http.check().unwrap_err().to_string().contains("0.0.0.0:6069"));
         assert!(Http { trusted_network: true, ..http }.check().is_ok());
     }
 

@@ -6,6 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     error::Unspecified,
+    hmac,
     rand::{SecureRandom, SystemRandom},
 };
 
@@ -19,6 +20,8 @@ pub(super) struct Keyring(Vec<Key>);
 struct Key {
     id: String,
     key: LessSafeKey,
+    /// The same key, for what is derived from it.
+    root: hmac::Key,
 }
 
 /// A line of the file that isn't a key. The line itself may be one, so it isn't quoted.
@@ -90,6 +93,17 @@ impl Keyring {
         self.0.iter().map(|key| key.id.as_str())
     }
 
+    /// Derives a key from each key and an installation's own.
+    pub(super) fn roots(&self, own: &[u8]) -> impl Iterator<Item = [u8; 32]> {
+        self.0.iter().map(|key| {
+            let mut context = hmac::Context::with_key(&key.root);
+            context.update(b"sparkgate/installation/");
+            context.update(own);
+            let tag = context.sign();
+            std::array::from_fn(|at| tag.as_ref()[at])
+        })
+    }
+
     /// Encrypts the objects of an attempt with the first key.
     ///
     /// # Errors
@@ -103,7 +117,7 @@ impl Keyring {
     /// # Errors
     /// The operating system has no random bytes.
     pub(super) fn seal_for(&self, text: &str, place: String) -> Result<Sealed, Unspecified> {
-        let Key { id: key_id, key } = self.0.first().ok_or(Unspecified)?;
+        let Key { id: key_id, key, .. } = self.0.first().ok_or(Unspecified)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce)?;
         let mut sealed = Vec::with_capacity(NONCE_LEN + text.len() + AES_256_GCM.tag_len());
@@ -158,7 +172,8 @@ impl Key {
         }
         let bytes = BASE64_STANDARD.decode(key).map_err(|_| KeyFault::Base64)?;
         let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|Unspecified| KeyFault::Length(bytes.len()))?;
-        Ok(Self { id: id.to_owned(), key: LessSafeKey::new(key) })
+        let root = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+        Ok(Self { id: id.to_owned(), key: LessSafeKey::new(key), root })
     }
 }
 

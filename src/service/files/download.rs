@@ -13,7 +13,7 @@ use crate::{
     service::{
         error::{Error, count_failure},
         session::Session,
-        signature::{self, is_signature_of},
+        signature::{self, signed_with},
     },
     store::{FileRecord, UsedFile},
     submission::{Installation, SubmissionId},
@@ -66,9 +66,8 @@ impl Files {
     /// [`FileError::NotSigned`], [`FileError::Ended`]; after some time, that the database or the store is away.
     pub async fn fetch(&self, fetched: &Fetched<'_>) -> Result<Download, FileError> {
         let Fetched { submission, sha256, name, signature } = *fetched;
-        if !is_signature_of(&self.installation, &signed(submission, sha256, name), signature) {
-            return Err(FileError::NotSigned);
-        }
+        let key = signed_with(&self.installation, &signed(submission, sha256, name), signature);
+        let key = key.ok_or(FileError::NotSigned)?;
         let patience = Patience::of(self.kept()?.settings.patience);
         let file = loop {
             let file = self.store.used_file(submission, sha256).await.map_err(FileError::from);
@@ -77,7 +76,9 @@ impl Files {
             }
         };
         match file {
-            Some(UsedFile { file, ended: false }) => self.of(file),
+            // The key was replaced before there was such a URL.
+            Some(UsedFile { accepted_at, .. }) if !key.counts_at(accepted_at) => Err(FileError::NotSigned),
+            Some(UsedFile { file, ended: false, .. }) => self.of(file),
             Some(UsedFile { ended: true, .. }) | None => Err(FileError::Ended(submission.to_string())),
         }
     }

@@ -113,7 +113,7 @@ impl Launcher {
 /// driver that already exists. Without the key, the names can't be predicted.
 fn entropy_of(installation: &Installation, id: &SubmissionId, attempt: i32) -> (NameEntropy, i64) {
     let derive = |part: &str| {
-        let key = installation.key_for(&format!("names of {id}, attempt {attempt}: {part}"));
+        let key = installation.own_key_for(&format!("names of {id}, attempt {attempt}: {part}"));
         Builder::from_random_bytes(std::array::from_fn(|at| key[at])).into_uuid()
     };
     let entropy = NameEntropy::from_uuids(derive("app id"), derive("local dir"), derive("prefix"), derive("others"));

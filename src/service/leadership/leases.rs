@@ -1,6 +1,6 @@
 //! The leases of this replica, and how long it may rely on them.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::PoisonError, time::Duration};
 
 use tokio::{
     sync::{Mutex, watch},
@@ -35,6 +35,8 @@ pub(in crate::service) struct Leases {
     now: watch::Sender<Session>,
     /// Allows one renewal at a time: two could each start a session.
     renewing: Mutex<()>,
+    /// The keys that this replica can verify. Each session has published them before it begins.
+    keys: std::sync::Mutex<Vec<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +56,12 @@ impl Session {
 
 impl Leases {
     pub(in crate::service) fn new(store: Store) -> Self {
-        Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
+        Self {
+            store,
+            now: watch::Sender::new(Session::new()),
+            renewing: Mutex::default(),
+            keys: std::sync::Mutex::default(),
+        }
     }
 
     /// Starts a session or renews it, with all its leases. If the session was lost (the database was unavailable, or this
@@ -89,6 +96,11 @@ impl Leases {
             return Ok(());
         }
         let mut next = Session::new();
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Err(error) = self.store.publish_keys(next.id, &keys).await {
+            // Until the next look, others take this replica for one of an older release.
+            tracing::debug!("the keys of a session aren't published: {}", error_chain(&error));
+        }
         let sent = Instant::now();
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
@@ -103,6 +115,20 @@ impl Leases {
             });
         }
         Ok(())
+    }
+
+    /// Returns the id of the present session, or of the last one.
+    pub(in crate::service) fn current(&self) -> Uuid {
+        self.now.borrow().id
+    }
+
+    /// Publishes the keys that this replica can verify, now and for later sessions.
+    pub(in crate::service) async fn publish(&self, keys: Vec<String>) -> Result<(), Error> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&keys);
+        match self.session() {
+            Some(session) => Ok(self.store.publish_keys(session, &keys).await?),
+            None => Ok(()),
+        }
     }
 
     /// Returns the session, if this process may still rely on it.

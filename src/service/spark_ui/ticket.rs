@@ -15,7 +15,7 @@ use ring::{
 };
 
 use crate::{
-    service::error::Error,
+    service::{error::Error, signing_keys::made_lately},
     submission::{Installation, SubmissionId},
 };
 
@@ -74,7 +74,7 @@ impl Ticket {
         let mut claims = format!("{may}{whose}{until:x} {}", principal.as_deref().unwrap_or_default()).into_bytes();
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce)?;
-        let key = key(installation, id)?;
+        let key = cipher(&installation.key_for(&purpose(id)))?;
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut claims)?;
         Ok([&nonce[..], &claims].concat())
     }
@@ -82,10 +82,15 @@ impl Ticket {
     fn opened(installation: &Installation, id: &SubmissionId, text: &str) -> Option<Self> {
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, claims) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let mut claims = claims.to_vec();
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        let claims = key(installation, id).ok()?.open_in_place(nonce, Aad::empty(), &mut claims).ok()?;
-        let (kinds, principal) = std::str::from_utf8(claims).ok()?.split_once(' ')?;
+        let claims =
+            installation.keys_for(&purpose(id)).iter().filter(|key| key.counts_at(made_lately())).find_map(|key| {
+                let mut claims = claims.to_vec();
+                let nonce = Nonce::assume_unique_for_key(*nonce);
+                let length = cipher(&key.key).ok()?.open_in_place(nonce, Aad::empty(), &mut claims).ok()?.len();
+                claims.truncate(length);
+                Some(claims)
+            })?;
+        let (kinds, principal) = std::str::from_utf8(&claims).ok()?.split_once(' ')?;
         let may_kill = kinds.starts_with('k');
         let (_, rest) = kinds.split_at_checked(1)?;
         let (principal, until) = match (rest.strip_prefix('p'), rest.strip_prefix('n')) {
@@ -96,10 +101,13 @@ impl Ticket {
     }
 }
 
-/// Returns the key of the tickets of a submission.
-fn key(installation: &Installation, id: &SubmissionId) -> Result<LessSafeKey, Unspecified> {
-    let bytes = installation.key_for(&format!("tickets of the Spark UI of {id}"));
-    Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?))
+/// Returns the purpose of the key of a submission's tickets.
+fn purpose(id: &SubmissionId) -> String {
+    format!("tickets of the Spark UI of {id}")
+}
+
+fn cipher(key: &[u8; 32]) -> Result<LessSafeKey, Unspecified> {
+    Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?))
 }
 
 #[cfg(test)]

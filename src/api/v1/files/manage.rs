@@ -104,12 +104,12 @@ pub(in crate::api::v1) async fn list(
     Query(query): Query<FilesQuery>,
 ) -> Result<Reply<FileList>, Problem> {
     let FilesQuery { namespace, limit, cursor } = query;
-    let key = state.service.submissions.cursor_key();
+    let keys = state.service.submissions.cursor_keys();
     let described = format!("files of {namespace:?}");
-    let before = cursor.map(|text| cursor::read(&key, &described, &text)).transpose()?;
+    let before = cursor.map(|text| cursor::read(&keys, &described, &text)).transpose()?;
     let limit = limit.unwrap_or(LIMIT);
     let FilePage { tenant, mut files } = state.service.files.list(&caller, namespace.as_deref(), before, limit).await?;
-    let next = cursor::cut(&key, &described, &mut files, limit, |listed| listed.file.number)?;
+    let next = cursor::cut(&keys, &described, &mut files, limit, |listed| listed.file.number)?;
     Ok(Reply::ok(FileList { tenant, items: files.into_iter().map(FileEntry::from).collect(), next }))
 }
 

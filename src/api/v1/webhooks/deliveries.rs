@@ -127,11 +127,11 @@ pub(in crate::api::v1) async fn deliveries(
 ) -> Result<Reply<DeliveryList>, Problem> {
     let limit = query.limit.unwrap_or(LIMIT);
     let status = query.status.as_deref();
-    let (key, list) = (state.service.submissions.cursor_key(), format!("deliveries of {id} {status:?}"));
-    let before = query.cursor.map(|text| cursor::read(&key, &list, &text)).transpose()?;
+    let (keys, list) = (state.service.submissions.cursor_keys(), format!("deliveries of {id} {status:?}"));
+    let before = query.cursor.map(|text| cursor::read(&keys, &list, &text)).transpose()?;
     let deliveries = state.service.webhooks.deliveries(&caller, &id, status, before, limit + 1).await?;
     let mut deliveries = deliveries.ok_or_else(|| not_found(&id))?;
-    let next = cursor::cut(&key, &list, &mut deliveries, limit, |last| last.id)?;
+    let next = cursor::cut(&keys, &list, &mut deliveries, limit, |last| last.id)?;
     Ok(Reply::ok(DeliveryList { items: deliveries.into_iter().map(Delivery::from).collect(), next }))
 }
 
