@@ -11,7 +11,9 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Error, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+    Cluster, Error,
+    error::{call, find},
+    labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
 };
 use sparkgate_submission::{SubmissionId, engine::Found};
 
@@ -29,7 +31,7 @@ impl Cluster {
     ) -> Result<Found, Error> {
         let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
-        let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
+        let Some(there) = find(action, TIMEOUT, pod, pods.get(pod)).await? else { return Ok(Found::Nothing) };
         let seen = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
         Ok(seen.map_or(Found::Nothing, |seen| Found::There(Box::new(seen))))
     }
@@ -37,7 +39,8 @@ impl Cluster {
     /// Returns whether exactly this pod exists, according to the API server itself.
     pub async fn pod_exists(&self, namespace: &str, pod: &str, uid: &str) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = call(format!("looking for the pod {namespace}/{pod}"), TIMEOUT, pods.get_metadata_opt(pod)).await?;
+        let action = format!("looking for the pod {namespace}/{pod}");
+        let found = find(action, TIMEOUT, pod, pods.get_metadata(pod)).await?;
         Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
     }
 
@@ -51,11 +54,10 @@ impl Cluster {
         let how = DeleteParams { preconditions: Some(only), grace_period_seconds, ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.delete(pod, &how)).await {
-            // A conflict means that the name belongs to another pod now: ours is gone.
             Ok(deleted) => {
                 Ok(deleted.left().is_some_and(|pod| pod.finalizers().iter().any(|name| name == labels::FINALIZER)))
             }
-            Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(false),
+            Err(error) if is_gone(&error, pod) => Ok(false),
             Err(other) => Err(other),
         }
     }
@@ -89,10 +91,25 @@ impl Cluster {
         let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("{doing} the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(patch))).await {
-            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
-            // The name belongs to another pod now: the API server refuses to change its uid to ours.
-            Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
+            Ok(_) => Ok(()),
+            Err(error) if is_gone(&error, pod) => Ok(()),
             Err(other) => Err(other),
         }
     }
+}
+
+/// Returns whether the API server says that the pod doesn't exist, or that its name belongs to another pod now: the uid that the
+/// request requires, or that a patch would set, isn't that pod's.
+fn is_gone(error: &Error, pod: &str) -> bool {
+    match error {
+        Error::NotFound { name, .. } => name == pod,
+        Error::Conflict { message, .. } => is_of_another_uid(message),
+        Error::Refused { code: 422, message, .. } => message.contains("metadata.uid"),
+        _ => false,
+    }
+}
+
+/// Returns whether a conflict is about the uid (`BeforeDelete`, `Preconditions.Check`), and not with another client's write.
+pub(super) fn is_of_another_uid(message: &str) -> bool {
+    message.contains("UID in the precondition") || message.contains("UID in precondition")
 }
