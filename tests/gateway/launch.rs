@@ -1,12 +1,12 @@
 //! From a committed row to objects in the cluster, or to the API server's error message.
 
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service},
     networking::v1::NetworkPolicy,
 };
 use kube::{
     ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, PostParams},
 };
 use serde_json::json;
 use sparkgate::submission::DriverState;
@@ -134,24 +134,6 @@ async fn a_namespace_that_one_replica_does_not_serve_waits_for_another(pool: PgP
     assert_eq!(world.events(&id).await, ["QUEUED"]);
     assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     assert_eq!(world.driver_count().await, 1);
-}
-
-#[sqlx::test]
-async fn a_quota_ends_as_error(pool: PgPool) {
-    let world = World::new(pool).await;
-    let quota: ResourceQuota =
-        serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})).unwrap();
-    let quotas = world.api::<ResourceQuota>();
-    quotas.create(&PostParams::default(), &quota).await.unwrap();
-    // No controller runs that would do it.
-    let status = Patch::Merge(json!({"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}));
-    quotas.patch_status("none", &PatchParams::default(), &status).await.unwrap();
-
-    let id = world.submit(&[]).await;
-    world.service.launcher.work().await.unwrap();
-    let status = world.status(&id).await;
-    assert_eq!(status.driver_state, DriverState::Error);
-    assert!(status.message.unwrap().contains("exceeded quota: none"));
 }
 
 #[sqlx::test]
