@@ -158,7 +158,7 @@ async fn a_pod_whose_deletion_a_page_answers_is_deleted_later(pool: PgPool) {
     assert!(proxy.count(&Method::DELETE).load(SeqCst) > 0);
     proxy.is_reloaded.store(false, SeqCst);
     eventually(|| async {
-        sqlx::query("UPDATE submissions SET not_before = NULL").execute(&pool).await.unwrap();
+        sqlx::query("UPDATE submissions SET clean_up_not_before = NULL").execute(&pool).await.unwrap();
         world.service.leadership.clean_up(&at_once).await.unwrap();
         (world.driver_count().await == 0).then_some(()).ok_or("it is there")
     })

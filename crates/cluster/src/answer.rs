@@ -42,6 +42,11 @@ pub(super) fn sort(action: String, error: kube::Error) -> Error {
     }
 }
 
+/// Returns the error for an answer of success without the object that was asked for.
+pub(super) fn nothing_of_kubernetes(action: String) -> Error {
+    page(action, 200, "an answer without the object that was asked for")
+}
+
 /// Returns the error for an answer whose body isn't a `Status`.
 pub(super) fn page(action: String, code: u16, text: &str) -> Error {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

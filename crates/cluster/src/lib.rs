@@ -23,6 +23,7 @@ mod pods;
 mod pre_resource;
 mod quota;
 mod release;
+mod retry_after;
 mod rights;
 mod slim_pod;
 mod token_review;

@@ -12,6 +12,7 @@ use kube::{Api, Resource, api::LogParams, core::Request};
 
 use super::{
     Cluster, Error,
+    answer::nothing_of_kubernetes,
     error::{find, in_time},
     executor_pod::CONTAINER as EXECUTOR,
     observe::{container, driver_container, phase},
@@ -69,6 +70,9 @@ impl Cluster {
         let client = self.reading().clone();
         let pods: Api<SlimPod> = Api::namespaced(client.clone(), namespace);
         let there = find(format!("reading the pod {namespace}/{pod}"), TIMEOUT, pod, pods.get(pod)).await?;
+        if there.as_ref().is_some_and(|there| there.metadata.uid.is_none()) {
+            return Err(nothing_of_kubernetes(format!("reading the pod {namespace}/{pod}")));
+        }
         let Some(there) = there.filter(|there| there.metadata.uid.as_deref() == Some(uid)) else {
             return Ok(LogAnswer::Gone);
         };

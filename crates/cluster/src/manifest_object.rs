@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Cluster, Error,
-    answer::sort,
+    answer::{nothing_of_kubernetes, sort},
     error::{call, find},
 };
 use sparkgate_spark::PodGroup;
@@ -42,6 +42,17 @@ pub(super) struct ManifestObject<'a> {
     resource: ApiResource,
     namespace: &'a str,
     pub(super) name: String,
+}
+
+/// The part of the response to a creation that is read.
+#[derive(Deserialize)]
+struct Created {
+    metadata: CreatedMetadata,
+}
+
+#[derive(Deserialize)]
+struct CreatedMetadata {
+    uid: String,
 }
 
 /// The members of a JSON object by name, as raw JSON.
@@ -87,14 +98,17 @@ impl<'a> ManifestObject<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends the object as it was stored, and returns at least the metadata of the object that the server created.
+    /// Sends the object as it was stored, and returns the uid of the object that the server created.
     pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
         let mut request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
         request.headers_mut().insert(ACCEPT, METADATA);
-        let answer = call(action, TIMEOUT, cluster.client.request_text(request)).await;
-        self.served(cluster, answer).await
+        let answer = call(action.clone(), TIMEOUT, cluster.client.request_text(request)).await;
+        let answer = self.served(cluster, answer).await?;
+        // An answer without a uid isn't the API server's, and then the object may not exist.
+        let created: Created = serde_json::from_str(&answer).map_err(|_| nothing_of_kubernetes(action))?;
+        Ok(created.metadata.uid)
     }
 
     /// Returns the metadata of the existing object of this name, if there is one.

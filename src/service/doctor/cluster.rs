@@ -76,7 +76,8 @@ pub async fn check_namespaces(cluster: &Cluster, findings: &mut Vec<Finding>) {
         if let Some(namespace) = place {
             match cluster.quotas(namespace).await {
                 Ok(uses) => findings.push(quota(namespace, &uses)),
-                Err(_) => drop(denied.insert(namespace)),
+                Err(cluster::Error::Denied { .. }) => drop(denied.insert(namespace)),
+                Err(error) => findings.push(unanswered("kubernetes.quota", &error)),
             }
         }
     }

@@ -64,7 +64,8 @@ impl Ended {
                 Settled::LookAgain => "look_again",
                 Settled::TryAgain(_) => "retried",
                 Settled::Denied(_) => "denied",
-                Settled::Postponed(..) => "no_room",
+                Settled::Postponed(Obstacle::Quota, _) => "no_room",
+                Settled::Postponed(..) => "denied",
                 Settled::GivenUp(_) => "given_up",
             },
         }
