@@ -63,6 +63,8 @@ async fn pages_of_a_proxy_end_nothing_and_all_goes_on_afterwards(pool: PgPool) {
         (400, "Bad Request"),
         (410, "gone"),
         (422, ""),
+        (200, "<html><body>Sign in</body></html>"),
+        (200, "{}"),
     ] {
         let good = World::new(pool.clone()).await;
         let proxy = Proxy::default();
