@@ -56,9 +56,11 @@ async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool
     let new = session(&store).await;
     assert!(store.acquire_lease("watch/*", new, LEASE).await.unwrap(), "the lease of the dead replica isn't renewed");
     assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "and its session has lost the claim");
-    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "a lease that another replica may have is lost");
+    let names = [replica(dead), replica(new), "watch/*".to_owned()];
+    let renewed = store.renew_leases(dead, &names, LEASE).await.unwrap();
+    assert!(renewed.names.is_empty(), "a lease that another replica may have is lost");
     assert!(!store.acquire_lease("watch/*", dead, LEASE).await.unwrap());
-    assert_eq!(store.renew_leases(new, LEASE).await.unwrap().len(), 2);
+    assert_eq!(store.renew_leases(new, &names, LEASE).await.unwrap().names.len(), 2);
 
     store.end_leases(new).await.unwrap();
     assert!(store.acquire_lease(&replica(dead), dead, LEASE).await.unwrap());

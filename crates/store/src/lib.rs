@@ -71,7 +71,7 @@ pub use files::{AddedFile, FileRecord, NewFile, UsedFile};
 pub use inspect::{Inspection, Migrations, Server};
 pub use kept_logs::{KeptLog, LogEnd};
 pub use kill::KillAnswer;
-pub use lease::replica;
+pub use lease::{Renewed, replica};
 pub use livy::LivyBatch;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
@@ -94,6 +94,7 @@ pub use webhooks::{
 struct Groups {
     accept: accept::Groups,
     launches: launches::Groups,
+    leases: lease::Groups,
 }
 
 /// The submissions, in Postgres. Cheap to clone.
