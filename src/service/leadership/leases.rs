@@ -53,26 +53,29 @@ struct Session {
     until: Instant,
     /// Leases that are held in addition to the session's own, and their expiry.
     held: HashMap<String, Instant>,
+    /// The history of the database in which it began.
+    history: u64,
 }
 
 impl Session {
-    fn new() -> Self {
-        Self { id: Uuid::new_v4(), until: Instant::now(), held: HashMap::new() }
+    fn new(store: &Store) -> Self {
+        Self { id: Uuid::new_v4(), until: Instant::now(), held: HashMap::new(), history: store.history() }
     }
 }
 
 impl Leases {
     pub(in crate::service) fn new(store: Store) -> Self {
         Self {
+            now: watch::Sender::new(Session::new(&store)),
             store,
-            now: watch::Sender::new(Session::new()),
             elsewhere: watch::Sender::default(),
             renewing: Mutex::default(),
         }
     }
 
     /// Starts a session or renews it, with all its leases. If the session was lost (the database was unavailable, or this
-    /// process was stopped for too long), starts another one.
+    /// process was stopped for too long), or if the database has another history than when it began, starts another one: what
+    /// this process read and claimed before may never have happened. So its watches list again, too.
     ///
     /// # Errors
     /// The database doesn't answer: the leases expire by themselves.
@@ -91,10 +94,14 @@ impl Leases {
     }
 
     async fn renew_now(&self) -> Result<(), Error> {
-        let (id, mut names) = {
+        let (id, mut names, history) = {
             let now = self.now.borrow();
-            (now.id, now.held.keys().cloned().collect::<Vec<_>>())
+            (now.id, now.held.keys().cloned().collect::<Vec<_>>(), now.history)
         };
+        if history != self.store.history() {
+            self.resign_all().await?;
+            return Box::pin(self.renew_now()).await;
+        }
         let own = replica(id);
         names.push(own.clone());
         let sent = Instant::now();
@@ -117,7 +124,7 @@ impl Leases {
             });
             return Ok(());
         }
-        let mut next = Session::new();
+        let mut next = Session::new(&self.store);
         let sent = Instant::now();
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
@@ -200,7 +207,7 @@ impl Leases {
     /// Releases all leases.
     pub(super) async fn resign_all(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
-        self.now.send_replace(Session::new());
+        self.now.send_replace(Session::new(&self.store));
         Ok(self.store.end_leases(id).await?)
     }
 

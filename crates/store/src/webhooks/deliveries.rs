@@ -134,7 +134,7 @@ impl Store {
                      SELECT * FROM submission_events WHERE sequence > place.last ORDER BY sequence LIMIT $1
                  ) e WHERE EXISTS (SELECT FROM webhooks)
              ), subject AS MATERIALIZED (
-                 SELECT e.sequence, e.id AS event_id, e.attempt AS event_attempt, e.state AS event_state, e.reason AS event_reason,
+                 SELECT e.sequence, e.attempt AS event_attempt, e.state AS event_state, e.reason AS event_reason,
                      e.message AS event_message, e.at, s.*
                  FROM page e JOIN submissions s ON s.id = e.submission_id
              ), hooks AS MATERIALIZED (
@@ -153,8 +153,8 @@ impl Store {
                          WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending')),
                      jsonb_strip_nulls(jsonb_build_object(
                      'sequence', s.sequence, 'submissionId', s.id, 'attempt', s.event_attempt, 'state', s.event_state,
-                     'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.id < s.event_id
-                                  ORDER BY p.id DESC LIMIT 1),
+                     'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.sequence < s.sequence
+                                  ORDER BY p.sequence DESC LIMIT 1),
                      'reason', s.event_reason, 'message', s.event_message, 'at', s.at,
                      'exitCode', CASE WHEN s.attempt = s.event_attempt AND s.state = s.event_state THEN s.exit_code
                                       WHEN s.attempt > s.event_attempt AND a.state = s.event_state THEN a.exit_code END,
