@@ -2,8 +2,8 @@
 
 use std::{
     fs::{File, Permissions},
-    os::unix::fs::PermissionsExt,
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -219,7 +219,8 @@ async fn a_promoted_standby_continues_above_all_numbers_that_may_be_lost() {
     let found = publish(&store, &new).await;
     assert_eq!(found.lost, Some(LostNumbers { after: 1, until: found.last - 1 }));
     assert!(!found.is_new_history && found.last > 1_000_000, "{found:?}");
-    let epoch: i64 = sqlx::query_scalar("SELECT lowest_claim_epoch()").fetch_one(&mut new.connected().await).await.unwrap();
+    let epoch: i64 =
+        sqlx::query_scalar("SELECT lowest_claim_epoch()").fetch_one(&mut new.connected().await).await.unwrap();
     assert!(epoch > 1_000_000, "no claim has the number of a lost one: {epoch}");
     store.close().await;
 }

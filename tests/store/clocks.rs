@@ -253,7 +253,8 @@ async fn timeouts_begin_when_a_clock_that_was_ahead_goes_back(pool: PgPool) {
 async fn a_clock_that_jumps_ends_no_delivery_and_delays_none(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
-    let rows = "INSERT INTO webhooks (id, tenant, principal, url, format, own, submission_id, states, labels, secrets, since)
+    let rows =
+        "INSERT INTO webhooks (id, tenant, principal, url, format, own, submission_id, states, labels, secrets, since)
             VALUES ('w', 'default', 'p', 'https://w.example', 'cloudevents', false, 'driver-1', '{}', '{}', '', 0);
         INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event) VALUES ('w', 'driver-1', 1, '{}');
         INSERT INTO files (tenant, sha256, size, object, created_by) VALUES ('default', 'a', 1, 'o', 'p');

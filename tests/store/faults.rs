@@ -6,10 +6,10 @@ use std::{
 };
 
 use sparkgate::{
-    store::{Accepted, Error, Horizon, NewSubmission, Scope, Store, replica},
+    store::{Accepted, DatabaseSettings, Error, Horizon, NewSubmission, Scope, Store, replica},
     submission::{Outcome, Placement, State, StateChange},
 };
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool, postgres::PgPoolOptions};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use uuid::Uuid;
 
@@ -420,6 +420,19 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     faults.everywhere("keep_watch_position", async || store.keep_watch_position("*", "7").await).await;
     faults.everywhere("end_leases", async || store.end_leases(holder).await).await;
     assert_eq!(faults.failed.len(), 24, "{:?}", faults.failed);
+}
+
+/// Of the kind that a dump or a forgotten session has.
+#[sqlx::test]
+async fn an_open_snapshot_is_seen_by_an_inspection(pool: PgPool) {
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let mut other = pool.acquire().await.unwrap();
+    let snapshot = "SET application_name = 'dump'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM submissions";
+    sqlx::raw_sql(snapshot).execute(&mut *other).await.unwrap();
+    let inspection = Store::inspect(&DatabaseSettings { url, max_connections: 4 }).await.unwrap();
+    let snapshots = &inspection.server.snapshots;
+    assert!(snapshots.iter().any(|it| it.holder.starts_with("dump (pid ") && it.seconds.is_some()), "{snapshots:?}");
+    assert!(inspection.server.sees_all);
 }
 
 #[sqlx::test]

@@ -86,9 +86,9 @@ impl Timelines {
     /// Returns whether a server with this timeline is the latest known one. A server of another origin replaces it.
     fn is_current(&self, system: &str, number: u32, now: Instant) -> bool {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_earlier = latest.as_ref().is_some_and(|latest| {
-            latest.system == system && number < latest.number && now - latest.seen < FORGOTTEN
-        });
+        let is_earlier = latest
+            .as_ref()
+            .is_some_and(|latest| latest.system == system && number < latest.number && now - latest.seen < FORGOTTEN);
         if !is_earlier {
             *latest = Some(Timeline { system: system.to_owned(), number, seen: now });
         }
@@ -160,11 +160,7 @@ pub(super) fn primary_only(options: PgPoolOptions, settings: String, timelines: 
         })
 }
 
-async fn made(
-    connection: &mut PgConnection,
-    settings: Arc<str>,
-    timelines: Arc<Timelines>,
-) -> Result<(), sqlx::Error> {
+async fn made(connection: &mut PgConnection, settings: Arc<str>, timelines: Arc<Timelines>) -> Result<(), sqlx::Error> {
     if is_primary(connection, &timelines).await? {
         return sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop);
     }

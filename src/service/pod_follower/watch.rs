@@ -26,6 +26,8 @@ const KEEP: Duration = Duration::from_secs(1);
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// Interval at which a replica checks whether to leave its watch to another one.
 const CHECK: Duration = Duration::from_millis(500);
+/// Pause after a check that the API server answers, while a batch takes long.
+const AGAIN: Duration = Duration::from_secs(3);
 /// Pause before a replica that doesn't reach the API server tries again.
 const UNREACHED: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent checks that the lists of namespaces work.
@@ -80,8 +82,12 @@ impl PodFollower {
             if is_long(broken) {
                 return self.health.watch.gives_up(scope);
             }
-            if is_long(busy) && !self.look(scope).await {
-                return;
+            if is_long(busy) {
+                if !self.look(scope).await {
+                    return;
+                }
+                // The database may be slow.
+                sleep(AGAIN).await;
             }
         }
     }

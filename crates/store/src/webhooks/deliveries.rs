@@ -120,7 +120,10 @@ pub enum Settled {
 impl Store {
     /// Returns how many events are not queued yet.
     pub async fn events_behind_webhooks(&self) -> Result<i64, Error> {
-        let statement = sqlx::query_scalar("SELECT s.last - c.last FROM webhook_cursor c, event_sequence s");
+        let statement = sqlx::query_scalar(
+            "SELECT s.last - c.last - CASE WHEN c.last <= s.lost_after THEN s.lost_until - s.lost_after ELSE 0 END
+             FROM webhook_cursor c, event_sequence s",
+        );
         within("looking for events of webhooks", statement.fetch_one(&self.patient)).await
     }
 
@@ -322,8 +325,10 @@ impl Store {
              )
              SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM needless)"
         );
-        let deleted =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).bind(Utc::now()).fetch_one(&self.patient);
+        let deleted = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(i64::from(limit))
+            .bind(Utc::now())
+            .fetch_one(&self.patient);
         let deleted: i64 = within("cleaning up deliveries of webhooks", deleted).await?;
         Ok(deleted.unsigned_abs())
     }
