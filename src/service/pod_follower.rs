@@ -14,7 +14,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use self::{executors::Executors, set_aside::SetAside, watch::LOOKS};
+use self::{executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
     cluster::Cluster,
@@ -24,6 +24,9 @@ use crate::{
 
 /// Stands for all namespaces in one watch.
 const ALL: &str = "*";
+
+/// Maximum number of concurrent checks that the lists of namespaces work.
+const LOOKS: usize = 16;
 
 /// Returns the name of a watch as a label value.
 fn label(scope: Option<&str>) -> Value {

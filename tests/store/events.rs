@@ -283,6 +283,19 @@ async fn events_stay_in_order_when_the_sequence_of_their_ids_goes_back(pool: PgP
     assert_eq!(write(&mut connection, 0, "FINISHED").await, 1004, "it isn't behind any more");
 }
 
+/// Sent changes would be sent again.
+#[sqlx::test]
+async fn the_cursor_of_webhooks_never_goes_back(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    sqlx::raw_sql("UPDATE webhook_cursor SET last = 10; UPDATE event_sequence SET last = 5")
+        .execute(&pool)
+        .await
+        .unwrap();
+    store.queue_deliveries(10).await.unwrap();
+    let cursor: i64 = sqlx::query_scalar("SELECT last FROM webhook_cursor").fetch_one(&pool).await.unwrap();
+    assert_eq!(cursor, 10);
+}
+
 /// Otherwise the next event of its submission could be numbered before it.
 #[sqlx::test]
 async fn an_event_that_a_slow_transaction_commits_late_gets_the_next_number(pool: PgPool) {

@@ -30,8 +30,6 @@ const CHECK: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(3);
 /// Pause before a replica that doesn't reach the API server tries again.
 const UNREACHED: Duration = Duration::from_secs(1);
-/// Maximum number of concurrent checks that the lists of namespaces work.
-pub(super) const LOOKS: usize = 16;
 
 /// What a watch is doing, for the check whether this replica leaves it to another one.
 #[derive(Debug, Default)]
