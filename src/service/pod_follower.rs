@@ -12,6 +12,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use tokio::sync::Semaphore;
+
 use self::{executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
@@ -22,6 +24,9 @@ use crate::{
 
 /// Stands for all namespaces in one watch.
 const ALL: &str = "*";
+
+/// Maximum number of concurrent checks that the lists of namespaces work.
+const LOOKS: usize = 16;
 
 /// Returns the name of a watch as a label value.
 fn label(scope: Option<&str>) -> Value {
@@ -42,6 +47,7 @@ pub struct PodFollower {
     set_aside: SetAside,
     /// Uids of the pods that wait for their sidecars to end.
     side_cars: Mutex<HashSet<String>>,
+    looks: Semaphore,
 }
 
 impl PodFollower {
@@ -54,6 +60,7 @@ impl PodFollower {
         logs: Arc<DriverLogs>,
     ) -> Self {
         let (executors, set_aside, side_cars) = (Executors::default(), SetAside::default(), Mutex::default());
-        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars }
+        let looks = Semaphore::new(LOOKS);
+        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars, looks }
     }
 }

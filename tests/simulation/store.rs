@@ -331,10 +331,11 @@ impl Store {
         true
     }
 
-    /// Renews the leases; returns the names of those that still held.
-    pub(crate) fn renew_leases(&mut self, holder: Session, ttl: Time) -> Vec<LeaseName> {
+    /// Renews these leases; returns the names of those that still held.
+    pub(crate) fn renew_leases(&mut self, holder: Session, names: &[LeaseName], ttl: Time) -> Vec<LeaseName> {
         let now = self.now;
         let held = self.leases.iter_mut().filter(|(_, lease)| lease.holder == holder && lease.expires_at > now);
+        let held = held.filter(|(name, _)| names.contains(name));
         held.map(|(name, lease)| {
             lease.expires_at = now + ttl;
             *name

@@ -29,14 +29,39 @@ pub(crate) enum Waiting {
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
     Acquire(LeaseName),
-    Renew,
+    /// Renews the session's own lease, and that of the watch if the replica holds it.
+    Renew {
+        watch: bool,
+    },
     EndLeases,
-    Claim { limit: usize, busy: Vec<usize> },
+    Claim {
+        limit: usize,
+        busy: Vec<usize>,
+    },
     KillOverdue,
-    Effect { submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: Effect },
-    KeepAttempt { submission: usize, attempt: i32, claim: i64 },
-    Release { submission: usize, claim: i64 },
-    RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&'static str> },
+    Effect {
+        submission: usize,
+        attempt: i32,
+        name: usize,
+        claim: Option<i64>,
+        effect: Effect,
+    },
+    KeepAttempt {
+        submission: usize,
+        attempt: i32,
+        claim: i64,
+    },
+    Release {
+        submission: usize,
+        claim: i64,
+    },
+    RetryLater {
+        submission: usize,
+        claim: i64,
+        kill: bool,
+        delay: Time,
+        why: Option<&'static str>,
+    },
     Live,
     Position,
     KeepPosition(u64),
@@ -45,7 +70,10 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) enum Told {
     Held(bool),
-    Renewed(Vec<LeaseName>),
+    /// The leases that were not renewed.
+    Renewed {
+        lost: Vec<LeaseName>,
+    },
     Claimed(Vec<Claimed>),
     Kept(bool),
     EffectResult(EffectResult),
@@ -149,7 +177,12 @@ impl World {
                 }
                 Told::Held(held)
             }
-            Ask::Renew => Told::Renewed(store.renew_leases(session, LEASE_TTL)),
+            Ask::Renew { watch } => {
+                let mut names = vec![LeaseName::Replica(session)];
+                names.extend(watch.then_some(LeaseName::Watch));
+                let renewed = store.renew_leases(session, &names, LEASE_TTL);
+                Told::Renewed { lost: names.into_iter().filter(|name| !renewed.contains(name)).collect() }
+            }
             Ask::EndLeases => {
                 store.end_leases(session);
                 Told::Done

@@ -37,8 +37,10 @@ impl World {
         if replica.lease_request.is_some() && now < replica.renew_at + PATIENCE || now < replica.renew_at {
             return;
         }
-        let ask =
-            if replica.trusted_until == 0 { Ask::Acquire(LeaseName::Replica(replica.session)) } else { Ask::Renew };
+        let ask = match replica.trusted_until {
+            0 => Ask::Acquire(LeaseName::Replica(replica.session)),
+            _ => Ask::Renew { watch: replica.watch.is_some() },
+        };
         replica.renew_at = now + RENEW_EVERY;
         let request = self.send(at, Waiting::Lease, ask);
         self.replicas[at].lease_request = Some(request);
@@ -50,9 +52,9 @@ impl World {
         let until = sent_at + LEASE_TTL - MARGIN;
         match told {
             Told::Held(true) => replica.trusted_until = until,
-            Told::Renewed(names) if names.contains(&LeaseName::Replica(replica.session)) => {
+            Told::Renewed { lost } if !lost.contains(&LeaseName::Replica(replica.session)) => {
                 replica.trusted_until = until;
-                if replica.watch.is_some() && !names.contains(&LeaseName::Watch) {
+                if lost.contains(&LeaseName::Watch) {
                     self.stop_watching(at);
                 }
             }
