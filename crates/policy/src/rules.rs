@@ -13,6 +13,7 @@ mod pod_security;
 mod properties;
 mod references;
 mod resources;
+mod restarts;
 mod scheduling;
 mod toggles;
 mod volumes;
@@ -71,6 +72,7 @@ fn judge_pod(judgement: &mut Judgement<'_>, role: Role, pod: &Value) {
     labels::judge_role(judgement, role, &pod.field("metadata").field("labels"));
     limits::judge_pod(judgement, role, &spec);
     inline_secrets::judge_pod(judgement, &spec);
+    restarts::judge(judgement, role, &spec);
 }
 
 /// Calls a function for each container of a pod, whatever list it is in.
