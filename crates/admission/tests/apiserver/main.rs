@@ -1,6 +1,8 @@
 //! The generated objects on a real kube-apiserver: that it accepts them, and what it then refuses to whom.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod claims;
+mod deletions;
 mod world;
 
 use serde_json::{Value, json};
@@ -120,6 +122,21 @@ const OTHERS: Option<&str> = Some("only the requesting pod and the executors tha
 const BOTH: Option<&str> = Some("denied request");
 const MARK: Option<&str> = Some("only the gateway sets these labels");
 const IMAGE: Option<&str> = Some("doesn't permit these images");
+const ONCE: Option<&str> = Some("a driver runs once");
+
+/// Returns another container with these fields.
+fn beside(fields: Value) -> Value {
+    let mut container = driver("d")["spec"]["containers"][0].clone();
+    container["name"] = json!("beside");
+    container.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!([container])
+}
+
+fn restarts_all() -> Value {
+    let codes = json!({ "operator": "In", "values": [1] });
+    let rules = json!([{ "action": "RestartAllContainers", "exitCodes": codes }]);
+    json!({ "restartPolicy": "Always", "restartPolicyRules": rules })
+}
 
 #[tokio::test]
 async fn the_api_server_accepts_all_objects_and_finds_no_fault_in_their_types() {
@@ -354,6 +371,11 @@ async fn only_the_gateway_creates_drivers_and_changes_its_marks() {
         ("a driver", create(driver("d")), None),
         ("with a foreign image", foreign("/spec/containers/0/image", json!("evil")), IMAGE),
         ("with a foreign account", foreign("/spec/serviceAccountName", json!("x")), Some("spark, spark-batch")),
+        ("that restarts", foreign("/spec/restartPolicy", json!("OnFailure")), ONCE),
+        ("whose container restarts", foreign("/spec/containers/0/restartPolicy", json!("Always")), ONCE),
+        ("whose container doesn't", foreign("/spec/containers/0/restartPolicy", json!("Never")), None),
+        ("with a sidecar", foreign("/spec/initContainers", beside(json!({ "restartPolicy": "Always" }))), None),
+        ("with a sidecar that restarts all", foreign("/spec/initContainers", beside(restarts_all())), ONCE),
         ("restores labels", relabelled(), None),
         ("removes the finalizer", finalizer(), None),
         ("deletes a driver", Change::delete(format!("{PODS}/marks-1")), None),

@@ -63,7 +63,7 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
 }
 
 /// Returns the condition that labels and annotations of other metadata are permitted.
-pub(super) fn keys_are_permitted(policy: &Policy, metadata: &str) -> String {
+pub(in super::super) fn keys_are_permitted(policy: &Policy, metadata: &str) -> String {
     let of = |field: &str, keys: MetadataKeys| {
         format!("{metadata}.?{field}.orValue({{}}).all(key, {})", permitted(policy, keys))
     };
