@@ -6,7 +6,7 @@ mod references;
 mod scheduling;
 pub(super) mod sizes;
 
-use sparkgate_policy::PodSecurity;
+use sparkgate_policy::{IMAGE, PodSecurity};
 
 use super::policy::{Concerned, LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{
@@ -15,10 +15,6 @@ use crate::{
     object::Object,
     tenant::TenantRules,
 };
-
-/// Full references of images: `registry/repository:tag` or `registry/repository@digest`. What can't be one is refused.
-const FULL_REFERENCE: &str =
-    r"^[a-z0-9.:\[\]-]+(/[a-z0-9][a-z0-9._-]*)+(:[A-Za-z0-9_][A-Za-z0-9._-]*|@[A-Za-z0-9+._-]+:[A-Za-z0-9]+)$";
 
 pub(super) fn name(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> String {
     format!("{}.tenant.{}", gateway.namespace, tenant.name)
@@ -233,8 +229,8 @@ fn image_variables(permitted: &str) -> [(&'static str, String); 5] {
                \x20 .map(i, i.contains('@') ? i.find('^[^/]*/[^:@]*') + i.substring(i.indexOf('@')) :\n\
                \x20   i.matches('^[^/]*/[^:]*:') ? i : i + ':latest')";
     let foreign = format!(
-        "variables.fullImages.filter(i, !i.matches({}) ||\n  !i.matches({}))",
-        literal(FULL_REFERENCE),
+        "variables.images.filter(i, !i.matches({})) +\n  variables.fullImages.filter(i, !i.matches({}))",
+        literal(IMAGE),
         literal(permitted)
     );
     let changed = format!(
