@@ -95,6 +95,7 @@ pub fn driver(data: &[u8]) {
             driver_template: request.driver_pod_template.as_ref(),
             executor_template: template.as_ref(),
             resources: &[("appResource", &request.app_resource)],
+            of_operator: false,
         });
         if violations.is_empty() {
             is_within(&objects, &namespace);
@@ -173,6 +174,7 @@ pub fn policy(data: &[u8]) {
         driver_template: None,
         executor_template: None,
         resources: &[("appResource", "local:///app.jar")],
+        of_operator: false,
     });
     assert!(violations.iter().all(|violation| !violation.rule.is_empty()), "a violation names its rule");
     let _ = (policy.images(), policy.forbidden_volumes().count(), policy.host_paths(), policy.quota(3));

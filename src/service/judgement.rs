@@ -33,6 +33,13 @@ pub(super) struct Judgement {
     app_resource: String,
     /// The operator's defaults among the properties: the keys by their origins.
     defaults: BTreeMap<String, Vec<String>>,
+    /// Whether Kubeflow's operator submitted it. Earlier releases didn't ask: what they accepted may have its labels.
+    #[serde(default = "may_be")]
+    of_operator: bool,
+}
+
+fn may_be() -> bool {
+    true
 }
 
 /// The part of a [`Judgement`] that tells whether its verdict still holds.
@@ -76,6 +83,7 @@ impl Judgement {
             read_at: rules.read_at,
             app_resource: prepared.request.request.app_resource.clone(),
             defaults,
+            of_operator: prepared.is_of_operator(),
         }
     }
 
@@ -100,6 +108,7 @@ impl Judgement {
             read_at: rules.read_at,
             app_resource: String::new(),
             defaults,
+            of_operator: may_be(),
         }
     }
 }
@@ -166,6 +175,7 @@ fn judge(
         driver_template: None,
         executor_template: executor_template_of(objects).as_ref(),
         resources: &[("appResource", &judgement.app_resource)],
+        of_operator: judgement.of_operator,
     })
 }
 

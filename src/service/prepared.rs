@@ -7,6 +7,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
@@ -23,6 +24,7 @@ use crate::spark::{
     keys::{self, misspelt},
     parse_properties,
 };
+use crate::submission::Wire;
 use crate::traces::TraceContext;
 
 /// Origin of properties that the gateway itself adds.
@@ -214,7 +216,21 @@ impl PreparedSubmission {
             driver_template: request.driver_pod_template.as_ref(),
             executor_template: template.as_ref(),
             resources: &[("appResource", &request.app_resource)],
+            of_operator: self.is_of_operator(),
         }))
+    }
+
+    /// Returns how large the request is, as a number of values: what building and judging its driver costs grows with it.
+    pub(super) fn weight(&self) -> usize {
+        let request = &self.request.request;
+        let templates = [&request.driver_pod_template, &request.executor_pod_template].into_iter().flatten();
+        let own = request.app_args.len() + request.environment_variables.len() + request.spark_properties.len();
+        templates.map(weight).fold(own, usize::saturating_add)
+    }
+
+    /// Returns whether Kubeflow's operator submitted it.
+    pub(super) fn is_of_operator(&self) -> bool {
+        self.options.wire == Some(Wire::Kubeflow)
     }
 
     /// Returns the properties of the driver.
@@ -234,6 +250,23 @@ impl PreparedSubmission {
         let is_misspelt = |key: &str| misspelt.iter().any(|(misspelt, _)| *misspelt == key);
         let keys = self.properties().keys().map(String::as_str);
         keys.filter(|key| !keys::is_known(key) || is_misspelt(key)).take(WARNINGS_MAX).collect()
+    }
+}
+
+/// Returns the number of values in a template. Of YAML it is estimated; an alias may stand for any number of values.
+fn weight(template: &Value) -> usize {
+    const VALUE: usize = 8;
+    fn values(value: &Value) -> usize {
+        match value {
+            Value::Array(list) => list.iter().map(values).sum::<usize>() + 1,
+            Value::Object(map) => map.values().map(values).sum::<usize>() + 1,
+            _ => 1,
+        }
+    }
+    match template {
+        Value::String(text) if text.contains('*') => usize::MAX,
+        Value::String(text) => text.len() / VALUE,
+        template => values(template),
     }
 }
 

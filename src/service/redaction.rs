@@ -1,4 +1,4 @@
-//! Keeps secrets out of objects that are shown or stored as plain text, by Spark's own rule (`spark.redaction.regex`).
+//! Keeps secrets out of objects that are shown or stored as plain text, by the rules of `spark::redaction`.
 
 use std::{fmt::Write, mem};
 
@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::error::Error;
 use crate::{
     cluster::Manifest,
-    spark::{CreateSubmissionRequest, REDACTED, is_secret, looks_secret, redacted_argument},
+    spark::{
+        CreateSubmissionRequest, REDACTED, has_secrets, is_secret, is_secret_name, may_hold_secrets, redacted_argument,
+    },
 };
 
 /// The length of the shortest value that is looked for in messages.
@@ -27,7 +29,7 @@ pub(super) fn property(name: &str, value: String) -> String {
 /// # Errors
 /// The text is no manifest.
 pub(super) fn manifest(text: &str) -> serde_json::Result<Option<String>> {
-    if !looks_secret(text) {
+    if !may_hold_secrets(text) {
         return Ok(None);
     }
     let mut manifest: Manifest<Value> = serde_json::from_str(text)?;
@@ -41,7 +43,7 @@ pub(super) fn manifest(text: &str) -> serde_json::Result<Option<String>> {
 /// Returns the message of an API server about objects without the secrets in them, which it may quote.
 pub(super) fn message_about(manifest: &Manifest, message: String) -> String {
     let Manifest { before, pod, beside, judged: _ } = manifest;
-    let all = before.iter().chain([pod]).chain(beside).map(|object| object.get()).filter(|text| looks_secret(text));
+    let all = before.iter().chain([pod]).chain(beside).map(|object| object.get()).filter(|text| may_hold_secrets(text));
     let mut all: Vec<Value> = all.filter_map(|text| serde_json::from_str(text).ok()).collect();
     without(message, &objects(&mut all))
 }
@@ -50,12 +52,15 @@ pub(super) fn message_about(manifest: &Manifest, message: String) -> String {
 pub(super) fn secrets_of(request: &CreateSubmissionRequest) -> Vec<String> {
     let named = request.spark_properties.iter().chain(&request.environment_variables);
     let named = named.map(|(name, value)| (name.as_str(), value.as_str()));
-    let arguments = request.app_args.iter().filter_map(|argument| argument.split_once('='));
+    let arguments = request.app_args.iter().filter_map(|argument| {
+        let kept = redacted_argument(argument)?.len() - REDACTED.len();
+        Some(argument[kept..].to_owned())
+    });
     // The name of a file, if it is a text.
     let templates = [&request.driver_pod_template, &request.executor_pod_template].into_iter().flatten();
     let templates = templates.filter_map(Value::as_str).map(|text| ("", text));
-    let secret = named.chain(arguments).chain(templates).filter(|(name, value)| is_secret(name, value));
-    secret.map(|(_, value)| value.to_owned()).collect()
+    let secret = named.chain(templates).filter(|(name, value)| is_secret(name, value));
+    secret.map(|(_, value)| value.to_owned()).chain(arguments).collect()
 }
 
 /// Returns the refusal of a request without its secrets.
@@ -115,7 +120,7 @@ impl Hidden {
             }
             Some("ConfigMap") => self.files(object.get_mut("data")),
             // Spark selects the driver by its labels.
-            Some("Service") => self.members(object.pointer_mut("/spec/selector"), |name, _| looks_secret(name)),
+            Some("Service") => self.members(object.pointer_mut("/spec/selector"), |name, _| is_secret_name(name)),
             Some("Pod") => self.spec(object.get_mut("spec").unwrap_or(&mut Value::Null)),
             _ => {}
         }
@@ -124,7 +129,7 @@ impl Hidden {
     /// Hides values of annotations, and of labels by their names: the value of a label is an identifier.
     fn metadata(&mut self, object: &mut Value) {
         self.members(object.pointer_mut("/metadata/annotations"), is_secret);
-        self.members(object.pointer_mut("/metadata/labels"), |name, _| looks_secret(name));
+        self.members(object.pointer_mut("/metadata/labels"), |name, _| is_secret_name(name));
     }
 
     fn members(&mut self, members: Option<&mut Value>, is_hidden: impl Fn(&str, &str) -> bool) {
@@ -146,10 +151,11 @@ impl Hidden {
     fn files(&mut self, files: Option<&mut Value>) {
         for (name, file) in files.and_then(Value::as_object_mut).into_iter().flatten() {
             match name.as_str() {
-                _ if !file.as_str().is_some_and(looks_secret) => {}
+                _ if !file.as_str().is_some_and(may_hold_secrets) => {}
                 PROPERTIES => self.properties(file),
                 TEMPLATE => self.template(file),
-                _ => self.value(file),
+                _ if file.as_str().is_some_and(has_secrets) => self.value(file),
+                _ => {}
             }
         }
     }
@@ -211,7 +217,8 @@ impl Hidden {
             if let Value::String(text) = argument
                 && let Some(redacted) = redacted_argument(text)
             {
-                self.0.extend(text.split_once('=').map(|(_, value)| value.to_owned()));
+                let kept = redacted.len() - REDACTED.len();
+                self.0.push(text[kept..].to_owned());
                 *text = redacted;
             }
         }

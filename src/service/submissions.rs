@@ -4,6 +4,7 @@ pub(super) mod failure_reason;
 mod limits;
 mod livy;
 pub(super) mod plan;
+mod rendering;
 pub(super) mod status;
 pub(super) mod submit;
 
@@ -20,6 +21,7 @@ use super::{
     redaction,
     session::Session,
     settings::{Settings, SparkSettings},
+    shares::Shares,
     signing_keys::made_lately,
     wakeups::Wakeups,
     webhooks::Webhooks,
@@ -48,6 +50,8 @@ pub struct Submissions {
     keys: Arc<EncryptionKeys>,
     files: Arc<Files>,
     webhooks: Arc<Webhooks>,
+    /// Threads on which large drivers are built, by tenant.
+    rendering: Shares,
 }
 
 impl Submissions {
@@ -63,7 +67,8 @@ impl Submissions {
         files: Arc<Files>,
         webhooks: Arc<Webhooks>,
     ) -> Self {
-        Self { store, cluster, installation, settings, wakeups, logs, keys, files, webhooks }
+        let rendering = rendering::shares();
+        Self { store, cluster, installation, settings, wakeups, logs, keys, files, webhooks, rendering }
     }
 
     /// Returns the id in the label that marks this installation's pods.

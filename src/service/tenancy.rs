@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    options::Caps,
+    options::{Caps, SubmissionOptions},
     rate_limits::{Exceeded, RateLimits},
     settings::{Settings, SparkSettings},
     spark_lines::SparkLines,
@@ -39,9 +39,9 @@ pub struct Tenancy {
     spark_lines: SparkLines,
 }
 
-/// Policies that can't be compiled: one text for each fault.
+/// Policies and forced options that can't be used: one text for each fault.
 #[derive(Debug, thiserror::Error)]
-#[error("policies of tenants can't be used: {}", .0.join("; "))]
+#[error("policies or forced properties of tenants can't be used: {}", .0.join("; "))]
 pub struct PolicyFaults(Vec<String>);
 
 /// What applies to the submissions of one tenant.
@@ -50,6 +50,8 @@ pub struct TenantRules {
     pub(super) tenant: Tenant,
     /// The gateway's settings, with the named defaults and files that this tenant may use.
     pub(super) spark: SparkSettings,
+    /// The options among the forced properties, which hold whatever a request says, by property, field or header.
+    forced: SubmissionOptions,
     /// The stricter of the tenant's and the gateway's caps.
     pub(super) caps: Caps,
     /// Judges each driver. `None` without an access file.
@@ -82,6 +84,9 @@ impl Tenancy {
     ) -> Result<Self, PolicyFaults> {
         let (mut tenants, mut faults, read_at) = (BTreeMap::new(), Vec::new(), Utc::now());
         for tenant in access.tenants() {
+            if let Err(refusal) = SubmissionOptions::take(&mut tenant.properties.clone()) {
+                faults.push(format!("{}: properties: {refusal}", tenant.name));
+            }
             match policy(tenant) {
                 Ok(policy) => {
                     let rules = TenantRules::new(tenant, Some(policy), settings, read_at);
@@ -169,7 +174,14 @@ impl TenantRules {
         let mut spark = settings.spark.clone();
         spark.submitter.retain(|name| tenant.named_defaults.matches(name), |file| tenant.files.matches(file));
         let caps = stricter(&settings.caps, tenant.caps);
-        Self { tenant: tenant.clone(), spark, caps, policy, digest: digest(tenant), read_at }
+        // Checked when the access file was read.
+        let forced = SubmissionOptions::take(&mut tenant.properties.clone()).unwrap_or_default();
+        Self { tenant: tenant.clone(), spark, forced, caps, policy, digest: digest(tenant), read_at }
+    }
+
+    /// Returns the options of a request under those that the tenant forces.
+    pub(super) fn forced(&self, options: SubmissionOptions) -> SubmissionOptions {
+        self.forced.clone().or(options)
     }
 
     /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.

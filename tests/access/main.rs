@@ -7,6 +7,7 @@ mod audit;
 mod canaries;
 mod cluster;
 mod encryption;
+mod forced;
 mod foreign;
 mod hosts;
 mod keys;

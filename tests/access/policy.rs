@@ -105,3 +105,125 @@ async fn the_executor_template_that_is_judged_is_the_one_that_the_driver_reads(p
     let text = items.iter().find_map(|item| item["data"]["podspec-configmap-key"].as_str()).unwrap();
     assert_eq!(text, r#"{"spec":{"containers":[{"name":"executor"}],"nodeSelector":{"pool":"red"}}}"#);
 }
+
+/// Rules of an operator that compare each volume with each mount.
+const WITH_LOOPS: &str = "
+authentication: {}
+tenants:
+  red:
+    namespaces: [red]
+    policy:
+      cel:
+        - name: used
+          expression: pod.spec.volumes.all(v, pod.spec.containers.exists(c, c.volumeMounts.exists(m, m.name == v.name)))
+          message: no unused volumes
+  blue: {namespaces: [blue]}
+limits: {writes: 100000/s, reads: 100000/s}
+";
+
+/// Returns a job whose driver has as many volumes, all mounted.
+fn with_volumes(namespace: &str, count: usize) -> Value {
+    let mut body = job(namespace);
+    let volumes: Vec<Value> = (0..count).map(|at| json!({"name": format!("v{at}"), "emptyDir": {}})).collect();
+    let mount = |at| json!({"name": format!("v{at}"), "mountPath": format!("/v{at}")});
+    let mounts: Vec<Value> = (0..count).map(mount).collect();
+    body["driverPodTemplate"] = json!({"spec": {"volumes": volumes, "containers": [{"volumeMounts": mounts}]}});
+    body
+}
+
+#[sqlx::test]
+async fn what_a_request_costs_is_bounded_before_it_is_spent(pool: PgPool) {
+    let world = World::new(pool, WITH_LOOPS).await;
+    let key = world.key(Role::Submitter, None).await;
+    let send = async |body: &Value| world.send(Some(&key), "POST", "/v1/submissions?dryRun=true", Some(body)).await;
+    let refused = send(&with_volumes("red", 8000)).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let detail = refused.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("8000 entries are too many; the maximum is 1000"), "{detail}");
+    // As large as a driver can be.
+    let refused = send(&with_volumes("red", 1000)).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let violations = refused.json()["violations"].clone();
+    let message = violations[0]["message"].as_str().unwrap();
+    assert!(violations[0]["rule"] == "cel:used" && message.contains("shorten the lists"), "{violations}");
+    for (namespace, count) in [("red", 5), ("red", 200), ("blue", 1000)] {
+        let accepted = send(&with_volumes(namespace, count)).await;
+        assert_eq!(accepted.status, 200, "{namespace} {count}: {accepted:?}");
+    }
+    let mut many = job("red");
+    let properties = many["sparkProperties"].as_object_mut().unwrap();
+    properties.extend((0..5001).map(|at| (format!("spark.a{at}"), json!(""))));
+    let refused = send(&many).await;
+    assert!(refused.status == 400 && refused.body.contains("the maximum is 5000"), "{refused:?}");
+}
+
+#[sqlx::test]
+async fn a_template_that_restarts_the_driver_is_refused_with_its_field(pool: PgPool) {
+    let world = World::new(pool, FILE).await;
+    let key = world.key(Role::Submitter, Some("red")).await;
+    let mut body = job("red");
+    let rule = json!({"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}});
+    for (template, field) in [
+        (json!({"containers": [{"restartPolicy": "OnFailure"}]}), "spec.containers[0].restartPolicy"),
+        (
+            json!({"containers": [{}], "initContainers": [{"name": "i", "image": "spark", "restartPolicy": "Always", "restartPolicyRules": [rule]}]}),
+            "spec.initContainers[0].restartPolicyRules[0].action",
+        ),
+    ] {
+        body["driverPodTemplate"] = json!({ "spec": template });
+        let refused = world.send(Some(&key), "POST", "/v1/submissions", Some(&body)).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        let error = refused.json()["errors"][0].clone();
+        assert!(error["pointer"] == "#/driverPodTemplate" && error.to_string().contains(field), "{error}");
+    }
+}
+
+#[sqlx::test]
+async fn secrets_that_spark_misses_are_forbidden_and_never_shown(pool: PgPool) {
+    let file = "authentication: {}\ntenants: {red: {namespaces: [red], policy: {inlineSecrets: forbid}}, blue: {namespaces: [blue]}}\n";
+    let world = World::new(pool, file).await;
+    let key = world.key(Role::Operator, None).await;
+    for (name, value) in [
+        ("spark.hadoop.fs.azure.account.key.acme.dfs.core.windows.net", "CANARY"),
+        ("spark.hadoop.fs.gs.auth.service.account.private.key", "CANARY"),
+        ("spark.hadoop.fs.azure.sas.c.acme.blob.core.windows.net", "CANARY"),
+        ("spark.my.url", "jdbc:postgresql://scott:CANARY@db/x"),
+        ("spark.my.address", "https://scott:CANARY@example.org/"),
+        ("spark.kubernetes.driver.annotation.example.org/apikey", "CANARY"),
+        ("spark.kubernetes.driverEnv.API_KEY", "CANARY"),
+        ("spark.executorEnv.DB_PASS", "CANARY"),
+        ("environment", "GCP_CREDENTIALS"),
+        ("environment", "PASSPHRASE"),
+        ("argument", "jdbc:postgresql://scott:CANARY@db/x"),
+    ] {
+        let body = |namespace: &str| {
+            let mut body = job(namespace);
+            match name {
+                "environment" => body["environmentVariables"] = json!({ value: "CANARY" }),
+                "argument" => body["appArgs"] = json!([value]),
+                name => body["sparkProperties"][name] = json!(value),
+            }
+            body
+        };
+        let refused = world.send(Some(&key), "POST", "/v1/submissions", Some(&body("red"))).await;
+        assert_eq!(refused.status, 422, "{name}={value}: {refused:?}");
+        assert!(rules(&refused.json()).contains(&"inlineSecrets") && !refused.body.contains("CANARY"), "{refused:?}");
+        let accepted = world.send(Some(&key), "POST", "/v1/submissions", Some(&body("blue"))).await;
+        assert_eq!(accepted.status, 201, "{name}={value}: {accepted:?}");
+        let path = format!("/v1/submissions/{}", accepted.json()["id"].as_str().unwrap());
+        for part in ["", "/request", "/manifest"] {
+            let shown = world.get(&key, &format!("{path}{part}")).await;
+            assert!(shown.status == 200 && !shown.body.contains("CANARY"), "{name}={value} {part}: {shown:?}");
+        }
+    }
+}
+
+#[sqlx::test]
+async fn a_refused_namespace_names_only_those_of_the_caller(pool: PgPool) {
+    let file = "authentication: {}\ntenants: {red: {namespaces: [red, unserved]}, blue: {namespaces: [blue]}}\n";
+    let world = World::new(pool, file).await;
+    let key = world.key(Role::Submitter, Some("red")).await;
+    let refused = world.send(Some(&key), "POST", "/v1/submissions", Some(&job("unserved"))).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("it serves red") && !refused.body.contains("blue"), "{refused:?}");
+}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::helm::{find, refusal, template};
 
-const ALL: &str = "metrics.serviceMonitor.enabled=true,metrics.rules.enabled=true,metrics.dashboard.enabled=true,metrics.rules.labels.release=prom";
+const ALL: &str = "metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.namespace=monitoring,metrics.rules.enabled=true,metrics.dashboard.enabled=true,metrics.rules.labels.release=prom";
 
 #[test]
 fn without_values_there_is_nothing_for_prometheus() {
@@ -46,12 +46,21 @@ fn the_monitor_selects_a_service_of_the_management_port_and_prometheus_is_admitt
         let rules = find(&objects, "NetworkPolicy", "sparkgate")["spec"]["ingress"].as_array().unwrap().clone();
         rules.into_iter().find(|rule| rule["ports"][0]["port"] == "management").map(|rule| rule["from"].clone())
     };
-    let prometheus =
-        json!([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}}}]);
+    let prometheus = json!([{
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+    }]);
     assert_eq!(admitted(ALL), Some(prometheus));
     assert_eq!(admitted("replicas=1"), None);
     let own = format!("{ALL},networkPolicy.managementFrom[0].ipBlock.cidr=10.0.0.0/8");
     assert_eq!(admitted(&own), Some(json!([{"ipBlock": {"cidr": "10.0.0.0/8"}}])));
+}
+
+#[test]
+fn prometheus_is_admitted_by_its_namespace_only() {
+    let refusal = refusal(&["--set", "metrics.serviceMonitor.enabled=true"]);
+    assert!(refusal.contains("set metrics.serviceMonitor.namespace"), "{refusal}");
+    template(&["--set", "metrics.serviceMonitor.enabled=true,networkPolicy.enabled=false"]);
 }
 
 #[test]

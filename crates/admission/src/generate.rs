@@ -38,6 +38,7 @@ pub fn objects(
     }
     objects.extend(admission_policy::marks(&tenants, gateway));
     objects.extend(tenants.iter().flat_map(|tenant| admission_policy::tenant(tenant, gateway)));
+    objects.extend(tenants.iter().flat_map(|tenant| admission_policy::claims(tenant, gateway)));
     objects.extend(rbac::check(&tenants, gateway));
     Ok(objects)
 }

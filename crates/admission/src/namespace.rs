@@ -40,8 +40,13 @@ pub(crate) fn namespace(tenant: &TenantRules<'_>, namespace: &str) -> Object {
 /// Returns the quota of a namespace, unless the policy bounds nothing
 /// (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).
 pub(crate) fn quota(tenant: &TenantRules<'_>, namespace: &str, applications: NonZeroU32) -> Option<Object> {
-    let Quota { pods, cores, memory } = tenant.policy.quota(applications.get());
-    let amounts = [("pods", pods.map(|pods| pods.to_string())), ("requests.cpu", cores), ("requests.memory", memory)];
+    let Quota { pods, cores, memory, storage } = tenant.policy.quota(applications.get());
+    let amounts = [
+        ("pods", pods.map(|pods| pods.to_string())),
+        ("requests.cpu", cores),
+        ("requests.memory", memory),
+        ("requests.storage", storage),
+    ];
     let hard: Map<String, Value> =
         amounts.into_iter().filter_map(|(name, amount)| Some((name.to_owned(), amount?.into()))).collect();
     if hard.is_empty() {

@@ -28,6 +28,11 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
     };
     let mut objects: Vec<Object> = tenant.accounts.iter().map(account).collect();
     let purpose = "A driver creates its executors itself, and deletes them and their objects by label. There are no rights on Secrets.";
+    // What Spark deletes by label at its end it may list and delete in any case.
+    let (created, deleted): (&[&str], &[&str]) = match tenant.policy.permits_volume("persistentVolumeClaim") {
+        true => (&["configmaps", "persistentvolumeclaims"], &["services"]),
+        false => (&["configmaps"], &["persistentvolumeclaims", "services"]),
+    };
     let rules = json!([
         {
             "apiGroups": [""],
@@ -36,10 +41,10 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
         },
         {
             "apiGroups": [""],
-            "resources": ["configmaps", "persistentvolumeclaims"],
+            "resources": created,
             "verbs": ["create", "get", "list", "watch", "delete", "deletecollection"]
         },
-        { "apiGroups": [""], "resources": ["services"], "verbs": ["list", "delete", "deletecollection"] }
+        { "apiGroups": [""], "resources": deleted, "verbs": ["list", "delete", "deletecollection"] }
     ]);
     objects.push(role(purpose, DRIVERS, namespace, &rules));
     let subjects: Vec<Value> = tenant.accounts.iter().map(|name| subject(namespace, name)).collect();

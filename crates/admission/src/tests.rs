@@ -94,8 +94,26 @@ fn what_the_policy_does_not_bound_has_no_quota() {
     };
     assert_eq!(quota(json!({})), None);
     assert_eq!(quota(json!({ "executors": 4 })), Some(json!({ "pods": "50" })));
+    assert_eq!(quota(json!({ "storage": "1Ti" })), Some(json!({ "requests.storage": "10240Gi" })));
     let limits = json!({ "driver": { "cores": 1 }, "totalCores": "1500m" });
     assert_eq!(quota(limits), Some(json!({ "requests.cpu": "25" })));
+}
+
+#[test]
+fn drivers_of_a_tenant_without_claims_may_create_none() {
+    let create = |volumes: Value| {
+        let tenant = json!({ "namespaces": ["a"], "serviceAccounts": ["spark"], "policy": { "volumes": volumes } });
+        let objects = of_tenant(&tenant);
+        let policy = expressions(find(&objects, "ValidatingAdmissionPolicy", "sparkgate.claims.team").unwrap()).join("\n");
+        let rules = find(&objects, "Role", "spark-driver").unwrap()["rules"].clone();
+        let has = |list: &Value, word: &str| list.as_array().unwrap().iter().any(|own| own == word);
+        let granted = rules.as_array().unwrap().iter().any(|rule| {
+            has(&rule["resources"], "persistentvolumeclaims") && has(&rule["verbs"], "create")
+        });
+        (granted, policy.contains("!variables.isNew || (false)"))
+    };
+    assert_eq!(create(json!(["emptyDir", "persistentVolumeClaim"])), (true, false));
+    assert_eq!(create(json!(["emptyDir"])), (false, true));
 }
 
 #[test]

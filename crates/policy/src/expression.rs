@@ -1,5 +1,7 @@
 //! Expressions of the operator's own rules, in the Common Expression Language.
 
+mod cost;
+
 use std::thread;
 
 use cel::{
@@ -7,14 +9,15 @@ use cel::{
     common::ast::{ComprehensionExpr, EntryExpr, Expr},
 };
 
+pub(crate) use cost::Estimate;
+
 use crate::{Fault, document::CelRule};
 
 /// Maximum length of an expression.
 const MAX_LENGTH: usize = 4096;
 /// Maximum number of rules.
 const MAX_RULES: usize = 50;
-/// Maximum number of loops (`all`, `exists`, `map` …) within each other. The library doesn't bound the cost of an evaluation;
-/// this keeps it to the third power of the size of a driver.
+/// Maximum number of loops (`all`, `exists`, `map` …) within each other.
 const MAX_NESTING: usize = 3;
 /// Maximum depth of an expression: evaluation is recursive.
 const MAX_DEPTH: usize = 100;

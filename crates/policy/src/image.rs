@@ -1,37 +1,37 @@
 //! References to images, in the form `registry/repository:tag@digest`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::pattern;
 
 const HUB: &str = "docker.io";
+
+/// References as they may be written, as a regular expression that RE2 reads, too: `spark`, `registry.example.org:5000/team/spark:4`,
+/// `spark@sha256:…`. Unlike the grammar of registries it has no upper-case registry: its letters would count for a node's mirrors
+/// and not for the registry itself.
+pub const IMAGE: &str = concat!(
+    r"^([a-z0-9.:\[\]-]+/)?[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*",
+    r"(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@[A-Za-z0-9+._-]+:[A-Za-z0-9]+)?$",
+);
+
+static WRITTEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(IMAGE).ok());
 
 /// Returns a reference in its full form: `spark:4.1.0` is `docker.io/library/spark:4.1.0`, and a reference without tag and digest
 /// has the tag `latest` (<https://pkg.go.dev/github.com/distribution/reference>). A digest determines the image, so the tag beside
 /// it is dropped. `None` for what isn't a reference.
 pub(crate) fn canonical(reference: &str) -> Option<String> {
+    WRITTEN.as_ref().filter(|written| written.is_match(reference))?;
     let (rest, digest) = match reference.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (reference, None),
     };
     let (name, tag) = split_tag(rest);
     let name = full_name(name);
-    let (domain, repository) = name.split_once('/')?;
-    let is_domain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    let is_repository = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '/');
-    let is_tag = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let is_digest = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '+' | '.' | '_' | '-');
-    let valid = !domain.is_empty()
-        && domain.chars().all(is_domain)
-        && repository.chars().all(is_repository)
-        && repository.split('/').all(|part| part.starts_with(|c: char| c.is_ascii_alphanumeric()))
-        && tag.is_none_or(|tag| !tag.is_empty() && tag.chars().all(is_tag))
-        && digest.is_none_or(|digest| digest.contains(':') && digest.chars().all(is_digest));
-    if !valid {
-        return None;
-    }
-    let domain = domain.to_ascii_lowercase();
     Some(match (digest, tag) {
-        (Some(digest), _) => format!("{domain}/{repository}@{digest}"),
-        (None, tag) => format!("{domain}/{repository}:{}", tag.unwrap_or("latest")),
+        (Some(digest), _) => format!("{name}@{digest}"),
+        (None, tag) => format!("{name}:{}", tag.unwrap_or("latest")),
     })
 }
 
@@ -42,6 +42,9 @@ pub(crate) fn pattern(pattern: &str) -> Result<String, String> {
         None => (pattern, None),
     };
     let (name, tag) = split_tag(rest);
+    if name.chars().any(|c| c.is_ascii_uppercase()) {
+        return Err("a registry and a repository are written in lower case".to_owned());
+    }
     let expression = |part: &str| pattern::expression_of(part, "[^/:@]*");
     let name = match name {
         "*" | "**" => ".*".to_owned(),
@@ -70,11 +73,7 @@ fn full_name(name: &str) -> String {
             format!("{HUB}/library/{repository}")
         }
         Some(("index.docker.io", repository)) => format!("{HUB}/{repository}"),
-        Some((domain, _))
-            if domain.contains(['.', ':', '*']) || domain == "localhost" || domain != domain.to_lowercase() =>
-        {
-            name.to_owned()
-        }
+        Some((domain, _)) if domain.contains(['.', ':', '*']) || domain == "localhost" => name.to_owned(),
         Some(_) => format!("{HUB}/{name}"),
         None => format!("{HUB}/library/{name}"),
     }
@@ -98,8 +97,8 @@ mod tests {
             assert_eq!(canonical(short).as_deref(), Some("docker.io/library/spark:latest"), "{short}");
         }
         assert_eq!(canonical("apache/spark:4").as_deref(), Some("docker.io/apache/spark:4"));
-        assert_eq!(canonical("Registry.example.org:5000/a").as_deref(), Some("registry.example.org:5000/a:latest"));
-        for wrong in ["", " spark", "spark:", "a b", "spark@x", "SPARK", "a//b", "http://a/b", "a:b:c", "${env:X}"] {
+        assert_eq!(canonical("registry.example.org:5000/a").as_deref(), Some("registry.example.org:5000/a:latest"));
+        for wrong in ["Registry.example.org:5000/a", "", " spark", "spark:", "a b", "spark@x", "SPARK", "a//b", "http://a/b", "a:b:c", "${env:X}"] {
             assert_eq!(canonical(wrong), None, "{wrong}");
         }
     }
@@ -130,5 +129,18 @@ mod tests {
         assert!(!matches("registry.example.org/**", "registry.example.org.evil.example/a"));
         assert!(!matches("registry.example.org/**", "evil/registry.example.org/a"));
         assert!(!matches("registry.example.org/team/*", "registry.example.org/team/a/b"));
+    }
+
+    #[test]
+    fn images_are_permitted_as_the_admission_policy_permits_them() {
+        let corpus: serde_json::Value = serde_json::from_str(include_str!("tests/images.json")).unwrap();
+        let list = |name: &str| corpus[name].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+        let mut faults = Vec::new();
+        let patterns = Patterns::compile_with(&list("patterns").collect::<Vec<_>>(), "images", &mut faults, pattern);
+        assert!(faults.is_empty());
+        let permits = |image: &str| canonical(image).is_some_and(|full| patterns.matches(&full));
+        list("permitted").for_each(|image| assert!(permits(&image), "{image}"));
+        list("refused").for_each(|image| assert!(!permits(&image), "{image}"));
+        assert!(pattern("Registry.example.org/**").is_err() && pattern("spark:4.1-RC").is_ok());
     }
 }

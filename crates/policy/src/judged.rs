@@ -20,6 +20,8 @@ pub struct Judged<'a> {
     /// Addresses of the application by where they were given, such as `("appResource", "local:///app.jar")`. Those of the
     /// properties are judged in any case.
     pub resources: &'a [(&'a str, &'a str)],
+    /// Whether Kubeflow's operator submitted it.
+    pub of_operator: bool,
 }
 
 impl Judged<'_> {

@@ -29,6 +29,11 @@ impl Policy {
         judgement.into_violations()
     }
 
+    /// Returns whether the operator has rules of its own, which may take longer than all others.
+    pub fn has_expressions(&self) -> bool {
+        !self.0.cel.0.is_empty()
+    }
+
     /// Returns the level of the Pod Security Standards that pods must meet.
     pub fn pod_security(&self) -> PodSecurity {
         self.0.document.pod_security
@@ -69,7 +74,12 @@ impl Policy {
 
     /// Returns the types of volumes that a pod may not have, by the names of Kubernetes' fields.
     pub fn forbidden_volumes(&self) -> impl Iterator<Item = &'static str> {
-        volume::TYPES.iter().copied().filter(|kind| !self.0.volumes.iter().any(|permitted| permitted == kind))
+        volume::TYPES.iter().copied().filter(|kind| !self.permits_volume(kind))
+    }
+
+    /// Returns whether a pod may have volumes of this type.
+    pub fn permits_volume(&self, kind: &str) -> bool {
+        self.0.volumes.iter().any(|permitted| permitted == kind)
     }
 
     /// Returns the directories of the node below which `hostPath` volumes may be, in their normal form.

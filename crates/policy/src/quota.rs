@@ -11,6 +11,8 @@ pub struct Quota {
     pub pods: Option<u64>,
     pub cores: Option<String>,
     pub memory: Option<String>,
+    /// Claims, those of ephemeral volumes included.
+    pub storage: Option<String>,
 }
 
 impl Quota {
@@ -27,6 +29,7 @@ impl Quota {
             pods: executors.map(|count| count.saturating_add(1).saturating_mul(applications)),
             cores: all(limits.driver.cores, limits.executor.cores, limits.total_cores).map(Quantity::as_number),
             memory: all(limits.driver.memory, limits.executor.memory, limits.total_memory).map(Quantity::as_memory),
+            storage: limits.storage.map(|storage| storage.times(applications).as_memory()),
         }
     }
 }
@@ -51,12 +54,14 @@ mod tests {
             pods: Some(pods),
             cores: Some(cores.to_owned()),
             memory: Some(memory.to_owned()),
+            storage: None,
         };
         assert_eq!(quota(limits.clone(), 1), of(11, "40.5", "82Gi"));
         assert_eq!(quota(limits.clone(), 3), of(33, "121.5", "246Gi"));
         limits["totalCores"] = json!(20);
         limits["totalMemory"] = json!("1Ti");
         assert_eq!(quota(limits, 2), of(22, "41", "164Gi"), "the smaller limit counts");
+        assert_eq!(quota(json!({ "storage": "2Ti" }), 3).storage.as_deref(), Some("6144Gi"));
     }
 
     #[test]

@@ -13,11 +13,12 @@ mod pod_security;
 mod properties;
 mod references;
 mod resources;
+mod restarts;
 mod scheduling;
 mod toggles;
 mod volumes;
 
-pub use labels::PERMITTED as PERMITTED_KEYS;
+pub use labels::{IDENTITY as IDENTITY_LABELS, PERMITTED as PERMITTED_KEYS};
 use serde_json::Value;
 
 use crate::{
@@ -70,7 +71,8 @@ fn judge_pod(judgement: &mut Judgement<'_>, role: Role, pod: &Value) {
     toggles::judge(judgement, &spec);
     labels::judge_role(judgement, role, &pod.field("metadata").field("labels"));
     limits::judge_pod(judgement, role, &spec);
-    inline_secrets::judge_pod(judgement, &spec);
+    inline_secrets::judge_pod(judgement, &pod);
+    restarts::judge(judgement, role, &spec);
 }
 
 /// Calls a function for each container of a pod, whatever list it is in.

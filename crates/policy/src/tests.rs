@@ -33,6 +33,7 @@ struct Driver {
     driver_template: Option<Value>,
     executor_template: Option<Value>,
     app_resource: String,
+    of_operator: bool,
 }
 
 impl Driver {
@@ -67,7 +68,7 @@ impl Driver {
         let objects = list["items"].as_array().unwrap().clone();
         let text = objects.iter().find_map(|object| object["data"]["spark.properties"].as_str()).unwrap();
         let properties = parse_properties(text);
-        Self { properties, objects, origins: BTreeMap::new(), driver_template, executor_template, app_resource }
+        Self { properties, objects, origins: BTreeMap::new(), driver_template, executor_template, app_resource, of_operator: false }
     }
 
     fn new(properties: &[(&str, &str)]) -> Self {
@@ -107,6 +108,7 @@ impl Driver {
             driver_template: self.driver_template.as_ref(),
             executor_template: self.executor_template.as_ref(),
             resources: &[("appResource", &self.app_resource)],
+            of_operator: self.of_operator,
         })
     }
 

@@ -80,7 +80,9 @@ pub use defaults::parse_properties;
 pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, executor_template_of};
 pub use names::{DriverNames, NameEntropy};
 pub use quantity::Quantity;
-pub use redaction::{REDACTED, is_secret, looks_secret, redacted_argument};
+pub use redaction::{
+    REDACTED, SECRET_RULES, SecretRules, has_secrets, is_secret, is_secret_name, may_hold_secrets, redacted_argument,
+};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
 pub use submit::{NamedRequest, expand_command_line, has_command_line};

@@ -2,6 +2,7 @@
 
 mod fault;
 mod reader;
+mod restarts;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde::Deserialize;
@@ -25,11 +26,15 @@ const SENTENCE: &str = "Could not load pod from template file.";
 ///
 /// # Errors
 /// A [`Refusal`] for a template that Spark couldn't load, and, unlike in Spark, for one with unknown fields (the API server
-/// would drop them) or without any container.
+/// would drop them), without any container, or with a field by which the driver's container would be restarted.
 pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
     let Some((field, template)) = template(conf)? else { return Ok(SparkPod::default()) };
-    let pod = pod(template, conf.version).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
-    Ok(select_container(pod, conf.get("spark.kubernetes.driver.podTemplateContainerName")))
+    let refused = |reason| Refusal::field(&field, format!("{SENTENCE} {reason}"));
+    let mut pod = pod(template, conf.version).map_err(refused)?;
+    let containers = &mut pod.spec.get_or_insert_default().containers;
+    let chosen = drivers_container(containers, conf.get("spark.kubernetes.driver.podTemplateContainerName"));
+    restarts::check(&pod, chosen).map_err(refused)?;
+    Ok(take_container(pod, chosen))
 }
 
 /// Returns the template's values, with the field of the request that they come from.
@@ -89,15 +94,19 @@ pub(super) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Str
     T::deserialize(Reader::new(value)).map_err(|fault| fault.to_string())
 }
 
-/// Takes the driver's container out of the pod: the one with this name, if there is exactly one, or else the first.
-fn select_container(mut pod: Pod, name: Option<&str>) -> SparkPod {
-    let containers = &mut pod.spec.get_or_insert_default().containers;
+/// Returns which container is the driver's: the one with this name, if there is exactly one, or else the first.
+fn drivers_container(containers: &[Container], name: Option<&str>) -> usize {
     let named = |container: &Container| name == Some(container.name.as_str());
-    let chosen = match containers.iter().filter(|container| named(container)).count() {
+    match containers.iter().filter(|container| named(container)).count() {
         1 => containers.iter().position(named).unwrap_or(0),
         _ => 0,
-    };
-    let container = if containers.is_empty() { Container::default() } else { containers.remove(chosen) };
+    }
+}
+
+/// Takes the driver's container out of the pod.
+fn take_container(mut pod: Pod, at: usize) -> SparkPod {
+    let containers = &mut pod.spec.get_or_insert_default().containers;
+    let container = if at < containers.len() { containers.remove(at) } else { Container::default() };
     SparkPod { pod, container }
 }
 

@@ -1,43 +1,44 @@
-//! What Spark hides from readers: the rule of `spark.redaction.regex`.
+//! What is hidden from readers: what Spark hides (`spark.redaction.regex`), and secrets that its rule misses, such as account keys of
+//! cloud stores and passwords in URLs.
+
+mod rules;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
-use crate::CreateSubmissionRequest;
+use crate::{CreateSubmissionRequest, yaml};
+pub use rules::{SECRET_RULES, SecretRules, is_secret, is_secret_name, may_hold_secrets};
 
 /// Stands for a hidden value, as in Spark (`Utils.REDACTION_REPLACEMENT_TEXT`).
 pub const REDACTED: &str = "*********(redacted)";
-
-/// Returns whether a value is to be hidden: as in Spark (`Utils.redact`), if its name or the value itself looks like a secret.
-pub fn is_secret(name: &str, value: &str) -> bool {
-    looks_secret(name) || looks_secret(value)
-}
-
-/// Returns whether a text matches the default of `spark.redaction.regex`: `(?i)secret|password|token|access[.]?key`.
-pub fn looks_secret(text: &str) -> bool {
-    let text = text.as_bytes();
-    let begins =
-        |at: usize, word: &[u8]| text.get(at..at + word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word));
-    text.iter().enumerate().any(|(at, byte)| match byte.to_ascii_lowercase() {
-        b's' => begins(at, b"secret"),
-        b'p' => begins(at, b"password"),
-        b't' => begins(at, b"token"),
-        b'a' => begins(at, b"accesskey") || begins(at, b"access.key"),
-        _ => false,
-    })
-}
 
 /// Returns a value as a message may quote it.
 pub(crate) fn shown<'a>(name: &str, value: &'a str) -> &'a str {
     if is_secret(name, value) { REDACTED } else { value }
 }
 
-/// Returns an argument `name=value` without its value if that is to be hidden, and `None` if nothing is. Spark does this for
-/// `-Dname=value` in command lines (`Utils.redactCommandLineArgs`).
+/// Returns an argument without the secret in it, and `None` if it has none: of `name=value` the value is hidden, as Spark does it for
+/// `-Dname=value` in command lines (`Utils.redactCommandLineArgs`), and another argument as a whole.
 pub fn redacted_argument(argument: &str) -> Option<String> {
-    let (name, value) = argument.split_once('=')?;
-    (value != REDACTED && is_secret(name, value)).then(|| format!("{name}={REDACTED}"))
+    if argument == REDACTED || argument.ends_with(&format!("={REDACTED}")) {
+        return None;
+    }
+    match argument.split_once('=') {
+        Some((name, value)) if !rules::is_secret_value(name) && is_secret(name, value) => {
+            Some(format!("{name}={REDACTED}"))
+        }
+        _ => rules::is_secret_value(argument).then(|| REDACTED.to_owned()),
+    }
+}
+
+/// Returns whether a text with lines, such as a file of a `ConfigMap`, has a secret in it.
+pub fn has_secrets(text: &str) -> bool {
+    let is_secret_line = |line: &str| {
+        let (name, value) = line.split_once(['=', ':']).unwrap_or(("", line));
+        is_secret(name.trim().trim_matches('"'), value.trim().trim_matches('"'))
+    };
+    may_hold_secrets(text) && (rules::looks_secret(text) || text.lines().any(is_secret_line))
 }
 
 impl CreateSubmissionRequest {
@@ -72,8 +73,39 @@ impl CreateSubmissionRequest {
     }
 }
 
+/// Returns whether a pod template has something like a secret in it, at any depth.
 fn is_secret_template(template: &Value) -> bool {
-    looks_secret(&template.to_string())
+    let text = template.to_string();
+    if !may_hold_secrets(&text) {
+        return false;
+    }
+    rules::looks_secret(&text)
+        || match template {
+            // Text that can't be read is no driver's, and hidden.
+            Value::String(text) => yaml::parse(text).map_or(true, |template| holds_secret(&template)),
+            template => holds_secret(template),
+        }
+}
+
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            let named = match (members.get("name"), members.get("value")) {
+                (Some(Value::String(name)), Some(Value::String(value))) => is_secret(name, value),
+                _ => false,
+            };
+            named
+                || members.iter().any(|(name, value)| match value {
+                    Value::String(text) => is_secret(name, text),
+                    value => holds_secret(value),
+                })
+        }
+        Value::Array(values) => values.iter().any(|value| match value {
+            Value::String(argument) => redacted_argument(argument).is_some(),
+            value => holds_secret(value),
+        }),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -81,19 +113,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn secrets_are_recognized_as_by_the_expression_of_spark() {
-        for secret in ["spark.ssl.keyPassword", "SECRET", "x-Tokens", "fs.s3a.access.key", "AwsAccessKeyId", "a token"]
-        {
-            assert!(looks_secret(secret), "{secret}");
-        }
-        for plain in ["", "spark.app.name", "access-key", "accesskoy", "secre", "pass", "\u{17f}ecret", "to\u{212a}en"]
-        {
-            assert!(!looks_secret(plain), "{plain}");
-        }
-        assert!(is_secret("spark.driver.extraJavaOptions", "-Dpassword=x"));
-    }
 
     #[test]
     fn a_request_without_secrets_is_not_copied() {
@@ -127,5 +146,46 @@ mod tests {
         assert_eq!(redacted.environment_variables, [property("X_TOKEN", REDACTED), property("MODE", "h")].into());
         assert_eq!(redacted.driver_pod_template, Some(REDACTED.into()));
         assert_eq!(redacted.executor_pod_template, request.executor_pod_template);
+    }
+
+    #[test]
+    fn an_argument_is_shown_without_its_secret() {
+        let shown = |argument: &str| redacted_argument(argument).unwrap_or_else(|| argument.to_owned());
+        for (argument, redacted) in [
+            ("--api-key=a", format!("--api-key={REDACTED}")),
+            ("--url=jdbc:postgresql://u:p@db/x", format!("--url={REDACTED}")),
+            ("jdbc:postgresql://u:p@db/x", REDACTED.to_owned()),
+            ("jdbc:postgresql://u:p@db/x?ssl=true", REDACTED.to_owned()),
+            ("jdbc:postgresql://db/x?user=u&password=p", format!("jdbc:postgresql://db/x?user={REDACTED}")),
+            ("--date=2026-01-01", "--date=2026-01-01".to_owned()),
+            ("token", "token".to_owned()),
+        ] {
+            assert_eq!(shown(argument), redacted);
+            assert_eq!(shown(&redacted), redacted, "nothing is left to hide");
+        }
+    }
+
+    #[test]
+    fn a_template_with_a_secret_that_spark_misses_is_hidden() {
+        let hidden = |template: Value| {
+            let request = CreateSubmissionRequest { driver_pod_template: Some(template), ..Default::default() };
+            request.redacted().driver_pod_template == Some(REDACTED.into())
+        };
+        let env = |name: &str, value: &str| json!({"spec": {"containers": [{"env": [{"name": name, "value": value}]}]}});
+        assert!(hidden(env("API_KEY", "a")) && hidden(env("X", "https://u:p@h")) && !hidden(env("PASS_THROUGH", "true")));
+        assert!(hidden(json!({"metadata": {"annotations": {"example.org/apikey": "a"}}})));
+        assert!(hidden(json!({"spec": {"containers": [{"args": ["jdbc:x://u:p@h"]}]}})));
+        assert!(hidden(json!("spec: {containers: [{env: [{name: DB_PASS, value: a}]}]}")));
+        assert!(!hidden(json!("spec: {containers: [{env: [{name: BYPASS, value: a}]}]}")) && hidden(json!("pass: [")));
+    }
+
+    #[test]
+    fn a_file_with_a_secret_in_it_is_recognized() {
+        for text in ["a=b\napi.key = c", "\"private_key\": \"x\"", "url: https://u:p@h", "<name>fs.s3a.secret.key</name>"] {
+            assert!(has_secrets(text), "{text}");
+        }
+        for text in ["rootLogger.level=info", "bypass: all", "pass: true", "key.file=/etc/x"] {
+            assert!(!has_secrets(text), "{text}");
+        }
     }
 }

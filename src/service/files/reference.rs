@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 
 use crate::spark::{CreateSubmissionRequest, Refusal};
 
@@ -30,7 +30,10 @@ pub fn is_sha256(text: &str) -> bool {
 /// Returns whether the text can be the name of a file in a URL, with other characters escaped by `%`. A name is written unchanged
 /// into a file of properties and into JSON, so it has no character that either of them escapes.
 pub(super) fn is_name(text: &str) -> bool {
-    (1..=NAME_MAX).contains(&text.len()) && text != "." && text != ".." && text.chars().all(is_of_name)
+    let decoded = percent_decode_str(text).collect::<Vec<u8>>();
+    // What a client or a store would take for a path.
+    let is_path = matches!(&*decoded, b"" | b"." | b"..") || decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0));
+    (1..=NAME_MAX).contains(&text.len()) && !is_path && text.chars().all(is_of_name)
 }
 
 fn is_of_name(c: char) -> bool {
@@ -175,6 +178,13 @@ mod tests {
             format!("/{A}"),
             format!("/{A}/"),
             format!("/{A}/.."),
+            format!("/{A}/%2e%2E"),
+            format!("/{A}/.%2e"),
+            format!("/{A}/%2e"),
+            format!("/{A}/a%2fb"),
+            format!("/{A}/%2e%2e%2Fb"),
+            format!("/{A}/a%5cb"),
+            format!("/{A}/a%00"),
             format!("/{A}/a/b"),
             format!("/{A}/a=b"),
             format!("/{A}/ä"),

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, io};
 use serde::Serialize;
 
 use crate::{
+    access::Tenant,
     cluster::Cluster,
     service::{
         options::{Caps, SubmissionOptions},
@@ -28,6 +29,8 @@ const OBJECT_MAX: usize = (3 << 19) - (64 << 10);
 /// Bytes of a variable in `metadata.managedFields`, which the API server stores with an object: `"k:{\"name\":\"…\"}":{".":{},
 /// "f:name":{},"f:value":{}},`; and of a variable from elsewhere.
 const MANAGED_VARIABLE: usize = 64;
+/// Maximum number of properties and of variables: each is compared with tables and rules. Spark itself has a thousand properties.
+const ENTRIES_MAX: usize = 5000;
 
 /// Refuses arguments and variables that are too large for any API server, before they are parsed.
 pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
@@ -39,12 +42,21 @@ pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal
             return Err(Refusal::field(field, too_large(bytes)));
         }
     }
-    Ok(())
+    entries("environmentVariables", request.environment_variables.len())
+}
+
+/// Refuses a map with too many entries.
+fn entries(field: &str, count: usize) -> Result<(), Refusal> {
+    match count > ENTRIES_MAX {
+        true => Err(Refusal::field(field, format!("{count} entries are too many; the maximum is {ENTRIES_MAX}"))),
+        false => Ok(()),
+    }
 }
 
 /// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them. Those that Spark drops, because
 /// they don't begin with `spark.`, are stored with the request, and limited in the same way.
 pub(super) fn properties(properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    entries("sparkProperties", properties.len())?;
     let bytes = properties.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
     if bytes > CONFIG_MAP_MAX { Err(properties_too_large(properties, bytes)) } else { Ok(()) }
 }
@@ -87,6 +99,7 @@ pub(super) fn check(
     names: &DriverNames,
     driver: &DriverObjects,
     cluster: &Cluster,
+    tenant: &Tenant,
 ) -> Result<(), Refusal> {
     let namespace = &driver.namespace;
     if namespace.len() > LABEL_MAX || !is_label(namespace) {
@@ -100,7 +113,9 @@ pub(super) fn check(
         return Err(Refusal::property(NAMESPACE, reason));
     }
     if !cluster.watches(namespace) {
-        let served = cluster.namespaces().join(", ");
+        let own = cluster.namespaces().iter().filter(|served| tenant.namespaces.contains(served.as_str()));
+        let served = own.map(|served| served.as_str()).collect::<Vec<_>>().join(", ");
+        let served = if served.is_empty() { format!("none of tenant {}", tenant.name) } else { served };
         let reason = format!("this gateway doesn't serve the namespace `{namespace}`: it serves {served}");
         return Err(Refusal::property(NAMESPACE, reason));
     }
@@ -263,6 +278,8 @@ mod tests {
         let mut half = |key: &str| request.spark_properties.insert(key.to_owned(), "x".repeat(600 << 10));
         half("spark.a");
         assert_eq!(properties(&request.spark_properties), Ok(()));
+        let many = (0..=ENTRIES_MAX).map(|at| (format!("spark.a{at}"), String::new())).collect();
+        assert_eq!(properties(&many).unwrap_err().field, "sparkProperties");
         // Spark drops it, but it is stored.
         request.spark_properties.insert("not.sparks".to_owned(), "x".repeat(600 << 10));
         assert!(properties(&request.spark_properties).is_err());

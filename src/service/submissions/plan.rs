@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Submissions, limits};
 use crate::{
     access::Action,
-    cluster::{Manifest, OwnershipLabels},
+    cluster::{Cluster, Manifest, OwnershipLabels},
     service::{
         error::Error,
         judgement::Judgement,
@@ -17,7 +17,7 @@ use crate::{
     },
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, SparkVersion},
     store::Drawn,
-    submission::Wire,
+    submission::{Installation, Wire},
     traces::{Span, SpanKind, TraceContext},
 };
 
@@ -66,38 +66,10 @@ impl Submissions {
         prepared.options.check(&rules.caps)?;
         self.webhooks.check(&prepared.options.webhooks)?;
         prepared.options = prepared.options.capped(&rules.caps).left_to_client();
+        prepared.options = rules.forced(prepared.options);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
         Ok((prepared, rules))
-    }
-
-    /// Builds the driver of a submission.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], or [`Error::Policy`] with all rules that it breaks.
-    pub(super) fn render(
-        &self,
-        rules: &TenantRules,
-        prepared: &PreparedSubmission,
-        drawn: &Drawn,
-    ) -> Result<Rendered, Error> {
-        let ownership = OwnershipLabels {
-            submission: drawn.id.clone(),
-            attempt: 1,
-            installation: &self.installation,
-            // A client that owns the pod may delete it in order to create another one of its name.
-            finalizer: self.settings.outcome_finalizer && !prepared.options.wire.is_some_and(Wire::owns_pods),
-        };
-        let names = prepared.names(drawn.at);
-        let own = ownership.executor_properties();
-        let mut driver = prepared.build(self.spark(), &names, drawn.at, &own)?;
-        limits::grace_period(&driver, &rules.caps)?;
-        let judged = judge(rules, prepared, &mut driver, &own)?;
-        limits::check(&prepared.request.request, &names, &driver, &self.cluster)?;
-        ownership.put_on(&mut driver, &names.driver_pod);
-        let manifest = Manifest::text_of(&driver, judged.as_ref());
-        let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
-        Ok(Rendered { names, driver, manifest })
     }
 
     /// Builds the driver of a request without storing anything; the allocated id is discarded.
@@ -127,7 +99,7 @@ impl Submissions {
     ) -> Result<Plan, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
         self.files.of_request(&rules.tenant.name, &prepared.request.request).await?;
-        let rendered = self.render(&rules, &prepared, &self.store.draw().await?)?;
+        let rendered = self.render(&rules, &prepared, &self.store.draw().await?).await?;
         Ok(Plan { prepared, rendered })
     }
 }
@@ -178,6 +150,37 @@ impl Plan {
         });
         applied.collect()
     }
+}
+
+/// Builds the driver of a submission, and judges it.
+///
+/// # Errors
+/// [`Error::Refused`], or [`Error::Policy`] with all rules that it breaks.
+pub(super) fn render(
+    cluster: &Cluster,
+    installation: &Installation,
+    finalizer: bool,
+    rules: &TenantRules,
+    prepared: &PreparedSubmission,
+    drawn: &Drawn,
+) -> Result<Rendered, Error> {
+    let ownership = OwnershipLabels {
+        submission: drawn.id.clone(),
+        attempt: 1,
+        installation,
+        // A client that owns the pod may delete it in order to create another one of its name.
+        finalizer: finalizer && !prepared.options.wire.is_some_and(Wire::owns_pods),
+    };
+    let names = prepared.names(drawn.at);
+    let own = ownership.executor_properties();
+    let mut driver = prepared.build(&rules.spark, &names, drawn.at, &own)?;
+    limits::grace_period(&driver, &rules.caps)?;
+    let judged = judge(rules, prepared, &mut driver, &own)?;
+    limits::check(&prepared.request.request, &names, &driver, cluster, &rules.tenant)?;
+    ownership.put_on(&mut driver, &names.driver_pod);
+    let manifest = Manifest::text_of(&driver, judged.as_ref());
+    let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
+    Ok(Rendered { names, driver, manifest })
 }
 
 /// Judges a driver by the policy of its tenant, if it has one. Returns what a later verdict will need.

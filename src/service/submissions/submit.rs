@@ -114,7 +114,7 @@ impl Submissions {
             self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
             let webhooks = &prepared.options.webhooks;
             self.webhooks.attach(&drawn.id, tenant, principal, webhooks).await?;
-            let rendered = self.render(&rules, &prepared, &drawn)?;
+            let rendered = self.render(&rules, &prepared, &drawn).await?;
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {

@@ -62,7 +62,8 @@ pub(crate) fn requests(driver: &Value, namespace: &str, existing: &str) -> Vec<D
 fn pods(driver: &Value, namespace: &str) -> Vec<Direct> {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let mut requests = Vec::new();
-    let refused = fields::REFUSED.iter().map(|field| (field, Expected::Refused));
+    let of_pods = fields::REFUSED.iter().filter(|(rule, ..)| *rule != fields::RESTARTS);
+    let refused = of_pods.map(|field| (field, Expected::Refused));
     let permitted = fields::PERMITTED.iter().map(|field| (field, Expected::Passes));
     let own = fields::REFUSED_OF_DRIVERS.iter().map(|field| (field, Expected::Refused));
     for ((rule, place, field), expected) in refused.chain(permitted).chain(own) {
@@ -178,12 +179,46 @@ fn detours(driver: &Value, namespace: &str) -> Vec<Direct> {
         body: body.to_string(),
         expected: Expected::Refused,
     };
+    let claim = |spec: Value| {
+        let mut claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "detour", "ownerReferences": [played::owner(driver)]},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "standard", "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        claim["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        claim
+    };
+    let claims = [
+        json!({"volumeName": "of-another-team"}),
+        json!({"selector": {"matchLabels": {"team": "other"}}}),
+        json!({"storageClassName": "root"}),
+        json!({"storageClassName": ""}),
+        json!({"dataSource": {"kind": "PersistentVolumeClaim", "name": "root"}}),
+        json!({"resources": {"requests": {"storage": "100Ti"}}}),
+    ];
+    let own = format!("/api/v1/namespaces/{namespace}/pods/{}", driver["metadata"]["name"].as_str().unwrap());
+    let orphans = ["propagationPolicy=Orphan", "orphanDependents=true"].map(|option| Direct {
+        name: format!("a driver deletes itself with {option}"),
+        rule: "structure",
+        method: "DELETE",
+        path: format!("{own}?{option}"),
+        content_type: JSON,
+        body: String::new(),
+        expected: Expected::Refused,
+    });
+    let claims = claims.map(|spec| Direct {
+        name: format!("a driver creates a claim with {spec}"),
+        rule: "claims",
+        ..other("/api/v1", "persistentvolumeclaims", claim(spec.clone()))
+    });
+    let mine = Direct { expected: Expected::Passes, ..other("/api/v1", "persistentvolumeclaims", claim(json!({}))) };
     let no_pod = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "detour"}});
     let mut unowned = executor(driver, namespace, "unowned");
     unowned["metadata"]["ownerReferences"] = json!([]);
     let mut named = executor(driver, namespace, "detour");
     named["metadata"]["namespace"] = json!("kube-system");
-    vec![
+    let mut detours = vec![
+        mine,
         other("/apis/apps/v1", "deployments", workload("Deployment")),
         other("/apis/apps/v1", "statefulsets", workload("StatefulSet")),
         other("/apis/apps/v1", "daemonsets", workload("DaemonSet")),
@@ -202,5 +237,8 @@ fn detours(driver: &Value, namespace: &str) -> Vec<Direct> {
                 json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
             )
         },
-    ]
+    ];
+    detours.extend(orphans);
+    detours.extend(claims);
+    detours
 }

@@ -11,14 +11,32 @@ pub(crate) enum Place {
     Container,
     /// A container beside Spark's own, whose value Spark replaces.
     OtherContainer,
+    /// Spark's own container.
+    OwnContainer,
     /// The source of a volume that Spark's container mounts.
     Volume,
 }
 
-use Place::{Container, Metadata, OtherContainer, Spec, Volume};
+use Place::{Container, Metadata, OtherContainer, OwnContainer, Spec, Volume};
+
+/// The rule for drivers alone.
+pub(crate) const RESTARTS: &str = "restarts";
 
 /// Fields that break a rule, in JSON.
 pub(crate) const REFUSED: &[(&str, Place, &str)] = &[
+    // What runs a driver again. It doesn't concern executors, which their driver counts.
+    (RESTARTS, OwnContainer, r#"{"restartPolicy": "Always"}"#),
+    (RESTARTS, OwnContainer, r#"{"restartPolicy": "OnFailure"}"#),
+    (
+        RESTARTS,
+        OwnContainer,
+        r#"{"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]}"#,
+    ),
+    (
+        RESTARTS,
+        Container,
+        r#"{"restartPolicy": "Always", "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]}"#,
+    ),
     // The level baseline of the Pod Security Standards.
     ("podSecurity", Spec, r#"{"hostNetwork": true}"#),
     ("podSecurity", Spec, r#"{"hostPID": true}"#),
@@ -353,7 +371,7 @@ impl Place {
         match self {
             Container => &[Carrier::Main, Carrier::Init, Carrier::Sidecar, Carrier::Extra],
             OtherContainer => &[Carrier::Init, Carrier::Sidecar, Carrier::Extra],
-            Metadata | Spec | Volume => &[Carrier::Main],
+            Metadata | OwnContainer | Spec | Volume => &[Carrier::Main],
         }
     }
 }
@@ -370,7 +388,7 @@ pub(crate) fn put(pod: &mut Value, place: Place, carrier: Carrier, field: &str) 
             push(&mut pod["spec"]["volumes"], volume);
             push(&mut pod["spec"]["containers"][0]["volumeMounts"], json!({"name": "v", "mountPath": "/v"}));
         }
-        Container | OtherContainer => {
+        Container | OtherContainer | OwnContainer => {
             let mut other = json!({
                 "name": "other", "image": "registry.example.org/team/other:1",
                 "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},

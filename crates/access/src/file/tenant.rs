@@ -185,6 +185,13 @@ fn patterns(texts: Option<Vec<Text>>, path: &str, faults: &mut Faults) -> Patter
 
 type Properties = BTreeMap<String, String>;
 
+/// Options that can't be forced on all requests, each with the reason.
+const OF_ONE_REQUEST: [(&str, &str); 3] = [
+    ("spark.sparkgate.clientId", "it identifies one submission, so it can't be forced"),
+    ("spark.sparkgate.defaults", "named defaults are weaker than a request: put their properties here"),
+    ("spark.sparkgate.idempotencyKey", "it identifies one request, so it can't be forced"),
+];
+
 /// Checks the forced properties and the defaults together: a default of a forced property would have no effect.
 fn properties(
     forced: Option<Entries<String>>,
@@ -192,6 +199,11 @@ fn properties(
     path: &str,
     faults: &mut Faults,
 ) -> (Properties, Properties) {
+    for (key, _) in forced.iter().flat_map(|forced| &forced.0) {
+        if let Some((_, reason)) = OF_ONE_REQUEST.iter().find(|(name, _)| *name == key.value) {
+            faults.add(&key.referenced, format!("{path}.properties[{:?}]", key.value), *reason);
+        }
+    }
     let forced = of_section(forced, &format!("{path}.properties"), &BTreeMap::new(), faults);
     let defaults = of_section(defaults, &format!("{path}.defaults"), &forced, faults);
     (forced, defaults)

@@ -1,6 +1,6 @@
 //! The policy that guards the marks of the gateway: the role of drivers, and what is below `sparkgate.dev/`.
 
-use super::policy::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
+use super::policy::{Concerned, LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{cel::literal, gateway::GatewayAccount, object::Object, tenant::TenantRules};
 
 /// The labels that a driver gives its executors, as the properties of the gateway tell it.
@@ -16,7 +16,8 @@ pub(crate) fn marks(tenants: &[TenantRules<'_>], gateway: &GatewayAccount) -> [O
                    by these it knows its pods. A driver gives its executors the labels with which it was created.\n\
                    Kubelets, the scheduler and controllers don't change these marks, so they need no exception.";
     let tenants: Vec<&str> = tenants.iter().map(|tenant| tenant.name).collect();
-    policy_and_binding(&name(gateway), purpose, &["CREATE", "UPDATE"], &variables(gateway), &validations(), &tenants)
+    let concerned = Concerned { resource: "pods", operations: &["CREATE", "UPDATE"] };
+    policy_and_binding(&name(gateway), purpose, concerned, &variables(gateway), &validations(), &tenants)
 }
 
 fn variables(gateway: &GatewayAccount) -> Vec<(&'static str, String)> {

@@ -56,11 +56,17 @@ impl Validation {
     }
 }
 
-/// Returns a policy and its binding. It concerns pods, not their subresources: kubelets write the status, the scheduler binds.
+/// What a policy concerns: objects of the core API, without their subresources. Kubelets write the status, the scheduler binds.
+pub(super) struct Concerned<'a> {
+    pub(super) resource: &'a str,
+    pub(super) operations: &'a [&'a str],
+}
+
+/// Returns a policy and its binding.
 pub(super) fn policy_and_binding(
     name: &str,
     purpose: &str,
-    operations: &[&str],
+    concerned: Concerned<'_>,
     variables: &[(&str, String)],
     validations: &[Validation],
     tenants: &[&str],
@@ -82,8 +88,8 @@ pub(super) fn policy_and_binding(
                 "resourceRules": [{
                     "apiGroups": [""],
                     "apiVersions": ["v1"],
-                    "resources": ["pods"],
-                    "operations": operations,
+                    "resources": [concerned.resource],
+                    "operations": concerned.operations,
                     "scope": "Namespaced"
                 }]
             },

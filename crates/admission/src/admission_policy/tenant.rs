@@ -1,24 +1,20 @@
 //! The policy of one tenant: what its drivers may create, change and delete, and what its Spark pods may be.
 
 mod condition;
-mod metadata;
+pub(super) mod metadata;
 mod references;
 mod scheduling;
-mod sizes;
+pub(super) mod sizes;
 
-use sparkgate_policy::PodSecurity;
+use sparkgate_policy::{IMAGE, PodSecurity};
 
-use super::policy::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
+use super::policy::{Concerned, LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{
     cel::{list, literal},
     gateway::{GatewayAccount, username},
     object::Object,
     tenant::TenantRules,
 };
-
-/// Full references of images: `registry/repository:tag` or `registry/repository@digest`. What can't be one is refused.
-const FULL_REFERENCE: &str =
-    r"^[a-z0-9.:\[\]-]+(/[a-z0-9][a-z0-9._-]*)+(:[A-Za-z0-9_][A-Za-z0-9._-]*|@[A-Za-z0-9+._-]+:[A-Za-z0-9]+)$";
 
 pub(super) fn name(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> String {
     format!("{}.tenant.{}", gateway.namespace, tenant.name)
@@ -43,8 +39,8 @@ pub(crate) fn tenant(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> [Obj
     rules.extend(sizes::rules(&tenant.policy));
     variables.extend(of_references.into_iter().chain(of_metadata));
     validations.extend(rules.into_iter().map(|Rule(validation)| validation));
-    let operations = ["CREATE", "UPDATE", "DELETE"];
-    policy_and_binding(&name(tenant, gateway), &purpose, &operations, &variables, &validations, &[tenant.name])
+    let concerned = Concerned { resource: "pods", operations: &["CREATE", "UPDATE", "DELETE"] };
+    policy_and_binding(&name(tenant, gateway), &purpose, concerned, &variables, &validations, &[tenant.name])
 }
 
 /// A rule of the tenant's policy for the pods of Spark.
@@ -119,7 +115,7 @@ fn volumes(automount: bool) -> String {
 
 /// Returns whether the request is made by an account of the tenant's drivers. If the tenant lists none, each account of the
 /// namespace may be one.
-fn by_driver(tenant: &TenantRules<'_>) -> String {
+pub(super) fn by_driver(tenant: &TenantRules<'_>) -> String {
     if tenant.accounts.is_empty() {
         return "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')".to_owned();
     }
@@ -151,6 +147,13 @@ fn drivers() -> Vec<Validation> {
              (object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([]) &&\n\
              \x20 object.metadata.?finalizers.orValue([]) == oldObject.metadata.?finalizers.orValue([]))",
             "an account of drivers changes no owners and finalizers",
+        ),
+        // The garbage collector would take the owner from all that the pod owns, which then belongs to no submission.
+        Validation::new(
+            "!variables.byDriver || request.operation != 'DELETE' ||\n\
+             (request.?options.?propagationPolicy.orValue('') != 'Orphan' &&\n\
+             \x20 !request.?options.?orphanDependents.orValue(false))",
+            "an account of drivers deletes a pod together with what the pod owns",
         ),
     ]
 }
@@ -226,8 +229,8 @@ fn image_variables(permitted: &str) -> [(&'static str, String); 5] {
                \x20 .map(i, i.contains('@') ? i.find('^[^/]*/[^:@]*') + i.substring(i.indexOf('@')) :\n\
                \x20   i.matches('^[^/]*/[^:]*:') ? i : i + ':latest')";
     let foreign = format!(
-        "variables.fullImages.filter(i, !i.matches({}) ||\n  !i.matches({}))",
-        literal(FULL_REFERENCE),
+        "variables.images.filter(i, !i.matches({})) +\n  variables.fullImages.filter(i, !i.matches({}))",
+        literal(IMAGE),
         literal(permitted)
     );
     let changed = format!(

@@ -1,6 +1,9 @@
 //! The generated objects on a real kube-apiserver: that it accepts them, and what it then refuses to whom.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod claims;
+mod deletions;
+mod secrets;
 mod world;
 
 use serde_json::{Value, json};
@@ -120,6 +123,21 @@ const OTHERS: Option<&str> = Some("only the requesting pod and the executors tha
 const BOTH: Option<&str> = Some("denied request");
 const MARK: Option<&str> = Some("only the gateway sets these labels");
 const IMAGE: Option<&str> = Some("doesn't permit these images");
+const ONCE: Option<&str> = Some("a driver runs once");
+
+/// Returns another container with these fields.
+fn beside(fields: Value) -> Value {
+    let mut container = driver("d")["spec"]["containers"][0].clone();
+    container["name"] = json!("beside");
+    container.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    json!([container])
+}
+
+fn restarts_all() -> Value {
+    let codes = json!({ "operator": "In", "values": [1] });
+    let rules = json!([{ "action": "RestartAllContainers", "exitCodes": codes }]);
+    json!({ "restartPolicy": "Always", "restartPolicyRules": rules })
+}
 
 #[tokio::test]
 async fn the_api_server_accepts_all_objects_and_finds_no_fault_in_their_types() {
@@ -285,42 +303,12 @@ async fn a_stricter_policy_lets_a_driver_change_itself_but_not_tolerate_more() {
 async fn images_are_judged_in_their_full_form() {
     let world = world().await;
     let own = running(world, "images-1").await;
-    let digest = format!("@sha256:{}", "a".repeat(64));
-    let permitted = [
-        "spark",
-        "spark:latest",
-        "docker.io/spark:3",
-        "index.docker.io/library/spark",
-        &format!("library/spark{digest}"),
-        &format!("docker.io/library/spark:4{digest}"),
-        "apache/spark:4.1",
-        "docker.io/apache/spark:4.",
-        "registry.example.org/analytics/a:1",
-        &format!("registry.example.org/analytics/a/b{digest}"),
-    ]
-    .map(|image| (image.to_owned(), None));
-    let refused = [
-        "apache/spark:5.0",
-        "apache/spark",
-        &format!("apache/spark:4.1{digest}"),
-        "evil.example/spark",
-        "evil.example/library/spark",
-        "localhost/spark",
-        "team/spark",
-        "spark2",
-        "SPARK",
-        "${x}",
-        "spark:4 x",
-        "docker.io/docker.io/spark",
-        "registry.example.org/analytics",
-        "registry.example.org:5000/analytics/a",
-        "registry.example.org/analytics/../x:1",
-        "registry.example.org/analytics/A:1",
-        "registry.example.org.evil.example/analytics/a",
-        "evil/registry.example.org/analytics/a",
-    ]
-    .map(|image| (image.to_owned(), IMAGE));
-    let images: Vec<_> = permitted.into_iter().chain(refused).collect();
+    let corpus: Value = serde_json::from_str(include_str!("../../../policy/src/tests/images.json")).unwrap();
+    let list = |name: &str, expected| {
+        let images = corpus[name].as_array().unwrap().iter();
+        images.map(move |image| (image.as_str().unwrap().to_owned(), expected)).collect::<Vec<_>>()
+    };
+    let images = [list("permitted", None), list("refused", IMAGE)].concat();
     let with_image = |image: &str| with(executor("e", &own.pod), "/spec/containers/0/image", json!(image));
     let mut cases: Vec<_> =
         images.iter().map(|(image, expected)| (image.as_str(), create(with_image(image)), *expected)).collect();
@@ -354,6 +342,11 @@ async fn only_the_gateway_creates_drivers_and_changes_its_marks() {
         ("a driver", create(driver("d")), None),
         ("with a foreign image", foreign("/spec/containers/0/image", json!("evil")), IMAGE),
         ("with a foreign account", foreign("/spec/serviceAccountName", json!("x")), Some("spark, spark-batch")),
+        ("that restarts", foreign("/spec/restartPolicy", json!("OnFailure")), ONCE),
+        ("whose container restarts", foreign("/spec/containers/0/restartPolicy", json!("Always")), ONCE),
+        ("whose container doesn't", foreign("/spec/containers/0/restartPolicy", json!("Never")), None),
+        ("with a sidecar", foreign("/spec/initContainers", beside(json!({ "restartPolicy": "Always" }))), None),
+        ("with a sidecar that restarts all", foreign("/spec/initContainers", beside(restarts_all())), ONCE),
         ("restores labels", relabelled(), None),
         ("removes the finalizer", finalizer(), None),
         ("deletes a driver", Change::delete(format!("{PODS}/marks-1")), None),

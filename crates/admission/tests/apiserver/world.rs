@@ -166,7 +166,14 @@ impl World {
             privileged["spec"]["hostNetwork"] = json!(true);
             refused(world.call(&gateway, &Change::post(pods, privileged)).await)?;
         }
-        Ok(())
+        let claims = "/api/v1/namespaces/analytics/persistentvolumeclaims?dryRun=All".to_owned();
+        let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
+        let claim = json!({ "metadata": { "name": "probe" }, "spec": spec });
+        let spark = world.account("analytics", "spark", None).await;
+        match world.call(&spark, &Change::post(claims, claim)).await {
+            Err(message) if message.contains("denied request") => Ok(()),
+            answer => Err(format!("the policy of claims is not in force: {answer:?}")),
+        }
     }
 
     /// Waits until a check succeeds.

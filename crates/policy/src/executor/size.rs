@@ -176,6 +176,7 @@ mod tests {
             driver_template: None,
             executor_template: None,
             resources: &resources,
+            of_operator: false,
         })
     }
 

@@ -6,8 +6,14 @@ use std::{
 };
 
 use cel::{Context, Env, Program, Value};
+use serde_json::json;
 
-use crate::{judgement::Judgement, node::shortened};
+use crate::{expression::Estimate, judgement::Judgement, node::shortened};
+
+static ABSENT: serde_json::Value = serde_json::Value::Null;
+
+/// Maximum number of steps of all rules about one driver: a fraction of a second.
+const MAX_STEPS: u64 = 5_000_000;
 
 /// The functions of the language, which take longer to set up than to evaluate a rule.
 static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
@@ -18,13 +24,21 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, executor: &serde_json::Value)
     if rules.is_empty() {
         return;
     }
+    let properties = json!(judgement.judged.properties);
+    let mut estimate = estimate(judgement, executor, &properties);
+    let mut left = MAX_STEPS;
     // The library is not ours: a panic in it must not end the gateway.
     let context = catch_unwind(AssertUnwindSafe(|| context(judgement, executor)));
     for rule in rules {
+        let steps = estimate.steps(rule.program.expression());
         let outcome = match &context {
+            _ if steps > left => Err(format!(
+                "it could take {steps} steps, and of {MAX_STEPS} for all rules {left} are left: shorten the lists that it loops over"
+            )),
             Ok(Some(context)) => evaluate(&rule.program, context),
             _ => Err("the objects can't be converted to values of CEL".to_owned()),
         };
+        left = left.saturating_sub(if steps > left { 0 } else { steps });
         match outcome {
             Ok(true) => {}
             Ok(false) => judgement.report_at(&rule.rule, "Pod", rule.message.clone()),
@@ -34,6 +48,23 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, executor: &serde_json::Value)
             }
         }
     }
+}
+
+/// Returns the estimate of what rules cost with these variables.
+fn estimate<'a>(
+    judgement: &Judgement<'a>,
+    executor: &'a serde_json::Value,
+    properties: &'a serde_json::Value,
+) -> Estimate<'a> {
+    let judged = judgement.judged;
+    let mut estimate = Estimate::new();
+    estimate.add("properties", properties);
+    estimate.add("executor", executor);
+    estimate.add_list("objects", judged.objects);
+    for (name, value) in [("pod", judgement.pod), ("executorTemplate", judged.executor_template)] {
+        estimate.add(name, value.unwrap_or(&ABSENT));
+    }
+    estimate
 }
 
 /// Returns the variables that some rule uses. `None` if a value can't be converted.

@@ -1,6 +1,6 @@
-//! Secrets as plain text in properties and environment variables.
+//! Secrets as plain text in properties, environment variables, arguments and annotations: what is hidden where it is shown.
 
-use sparkgate_spark::is_secret;
+use sparkgate_spark::{is_secret, redacted_argument};
 
 use super::each_container;
 use crate::{judgement::Judgement, node::Node};
@@ -33,11 +33,23 @@ fn looks_secret(key: &str, value: &str) -> bool {
     !value.is_empty() && value != REDACTED && is_secret(key, value)
 }
 
-pub(super) fn judge_pod(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
+pub(super) fn judge_pod(judgement: &mut Judgement<'_>, pod: &Node<'_>) {
     if !judgement.rules.forbids_inline_secrets() {
         return;
     }
-    each_container(spec, |container| {
+    for (key, annotation) in pod.field("metadata").field("annotations").entries() {
+        if looks_secret(key, annotation.text().unwrap_or_default()) {
+            judgement.report(RULE, &annotation, INSTEAD);
+        }
+    }
+    each_container(&pod.field("spec"), |container| {
+        for list in ["command", "args"] {
+            for argument in container.field(list).items() {
+                if argument.text().is_some_and(|text| redacted_argument(text).is_some()) {
+                    judgement.report(RULE, &argument, INSTEAD);
+                }
+            }
+        }
         for variable in container.field("env").items() {
             let name = variable.text_of("name");
             if name != TOKEN_FILE && looks_secret(name, variable.text_of("value")) {

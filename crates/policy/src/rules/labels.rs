@@ -25,6 +25,18 @@ pub const PERMITTED: [&str; 8] = [
 /// The annotation by which a pod joins a group of Volcano.
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
 
+/// Labels by which Services, network policies and monitoring select the pods of an application: those of a job are no part of any,
+/// unless the operator permits it.
+pub const IDENTITY: [&str; 5] = [
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/part-of",
+];
+/// Kubeflow's operator books the state of a pod on the application that these name.
+const KUBEFLOW: &str = "sparkoperator.k8s.io/";
+
 /// Judges the labels and annotations of an object.
 pub(super) fn judge(judgement: &mut Judgement<'_>, metadata: &Node<'_>) {
     let rules = judgement.rules;
@@ -34,8 +46,14 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, metadata: &Node<'_>) {
 
 fn judge_keys(judgement: &mut Judgement<'_>, map: &Node<'_>, rule: &str, keys: &CompiledKeys) {
     for (key, node) in map.entries() {
+        let is_allowed = keys.allow.as_ref().is_some_and(|allowed| allowed.matches(key));
         if let Some(owner) = reserved_for(key) {
             judgement.report(rule, &node, format!("the key is reserved for {owner}"));
+        } else if key.starts_with(KUBEFLOW) && !judgement.judged.of_operator {
+            judgement.report(rule, &node, "only Kubeflow's operator sets it, on what it submits");
+        } else if rule == "labels" && IDENTITY.contains(&key) && !is_allowed {
+            let message = "other objects select pods by it: a job has it only if the policy allows it in labels.allow";
+            judgement.report(rule, &node, message);
         } else if key == "spark-app-selector" {
             judge_selector(judgement, rule, &node);
         } else if key == GROUP_NAME && !judgement.creates("PodGroup", node.text().unwrap_or_default()) {

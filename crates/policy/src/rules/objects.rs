@@ -128,11 +128,17 @@ pub(super) fn judge_claim(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
             judgement.report("storageClasses", &class, format!("it must be one of {}", permitted.describe()));
         }
     }
-    if spec.text_of("storageClassName").is_empty()
-        && let Some(permitted) = &rules.storage_classes
-    {
-        let message = format!("a class is required: one of {}", permitted.describe());
-        judgement.report("storageClasses", &spec.field("storageClassName"), message);
+    let class = spec.field("storageClassName");
+    match &rules.storage_classes {
+        Some(permitted) if class.text().is_none_or(str::is_empty) => {
+            let message = format!("a class is required: one of {}", permitted.describe());
+            judgement.report("storageClasses", &class, message);
+        }
+        None if class.text() == Some("") => {
+            let message = "the class with an empty name is that of volumes that exist already: name another, or leave it out";
+            judgement.report("storageClasses", &class, message);
+        }
+        _ => {}
     }
     for field in ["dataSource", "dataSourceRef"] {
         let source = spec.field(field);

@@ -1,6 +1,6 @@
 //! Addresses of the application and its dependencies.
 
-use sparkgate_spark::{REDACTED, looks_secret};
+use sparkgate_spark::{REDACTED, is_secret};
 
 use crate::{judgement::Judgement, node::shortened, uri};
 
@@ -54,7 +54,7 @@ fn judge_list(judgement: &mut Judgement<'_>, name: &str, addresses: &str) {
             Ok(_) => format!("it must be one of {}", permitted.describe()),
             Err(reason) => reason,
         };
-        let shown = if looks_secret(address) { REDACTED.to_owned() } else { shortened(address) };
+        let shown = if is_secret("", address) { REDACTED.to_owned() } else { shortened(address) };
         let message = format!("`{shown}` is not permitted: {reason}");
         match name.starts_with("spark.") {
             true => judgement.report_property(RULE, name, message),

@@ -29,8 +29,8 @@ pub(super) const CONTAINER: [Field; 25] = [
     free("readinessProbe", Object(&PROBE)),
     free("resizePolicy", Objects(&CONTAINER_RESIZE_POLICY)),
     ruled("resources", Object(&RESOURCE_REQUIREMENTS), "limits"),
-    free("restartPolicy", Text),
-    free("restartPolicyRules", Objects(&CONTAINER_RESTART_RULE)),
+    ruled("restartPolicy", Text, "restarts"),
+    ruled("restartPolicyRules", Objects(&CONTAINER_RESTART_RULE), "restarts"),
     free("securityContext", Object(&SECURITY_CONTEXT)),
     free("startupProbe", Object(&PROBE)),
     free("stdin", Bool),
@@ -54,7 +54,7 @@ pub(super) const CONTAINER_PORT: [Field; 5] = [
 pub(super) const CONTAINER_RESIZE_POLICY: [Field; 2] = [free("resourceName", Text), free("restartPolicy", Text)];
 
 pub(super) const CONTAINER_RESTART_RULE: [Field; 2] =
-    [free("action", Text), free("exitCodes", Object(&CONTAINER_RESTART_RULE_ON_EXIT_CODES))];
+    [ruled("action", Text, "restarts"), free("exitCodes", Object(&CONTAINER_RESTART_RULE_ON_EXIT_CODES))];
 
 pub(super) const CONTAINER_RESTART_RULE_ON_EXIT_CODES: [Field; 2] = [free("operator", Text), free("values", Ints)];
 
@@ -89,8 +89,8 @@ pub(super) const EPHEMERAL_CONTAINER: [Field; 26] = [
     free("readinessProbe", Object(&PROBE)),
     free("resizePolicy", Objects(&CONTAINER_RESIZE_POLICY)),
     ruled("resources", Object(&RESOURCE_REQUIREMENTS), "limits"),
-    free("restartPolicy", Text),
-    free("restartPolicyRules", Objects(&CONTAINER_RESTART_RULE)),
+    ruled("restartPolicy", Text, "restarts"),
+    ruled("restartPolicyRules", Objects(&CONTAINER_RESTART_RULE), "restarts"),
     free("securityContext", Object(&SECURITY_CONTEXT)),
     free("startupProbe", Object(&PROBE)),
     free("stdin", Bool),

@@ -117,7 +117,7 @@ pub(super) const POD_SPEC: [Field; 43] = [
     free("readinessGates", Objects(&POD_READINESS_GATE)),
     ruled("resourceClaims", Objects(&POD_RESOURCE_CLAIM), "resourceClaims"),
     ruled("resources", Object(&RESOURCE_REQUIREMENTS), "limits"),
-    free("restartPolicy", Text),
+    ruled("restartPolicy", Text, "restarts"),
     ruled("runtimeClassName", Text, "runtimeClasses"),
     ruled("schedulerName", Text, "schedulers"),
     refused("schedulingGates", Any, "structure", "the pod would never be scheduled"),

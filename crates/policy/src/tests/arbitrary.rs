@@ -91,6 +91,7 @@ proptest! {
             driver_template: template.as_ref(),
             executor_template: template.as_ref(),
             resources: &[("appResource", &address)],
+            of_operator: false,
         };
         let violations = STRICT.judge(&judged);
         prop_assert!(violations.len() <= 101);

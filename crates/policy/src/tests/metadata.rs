@@ -29,6 +29,7 @@ fn a_driver_may_be_owned_by_an_application_of_kubeflows_operator() {
     let with = |kind: &str, owners: Value| {
         let mut driver = Driver::new(&[("spark.kubernetes.driver.label.sparkoperator.k8s.io/app-name", "a")]);
         driver.object(kind)["metadata"]["ownerReferences"] = owners;
+        driver.of_operator = true;
         driver
     };
     let ours = || owner("SparkApplication", "sparkoperator.k8s.io/v1beta2");
@@ -70,7 +71,8 @@ fn reserved_keys_are_refused_whatever_the_policy_permits() {
 #[test]
 fn keys_that_describe_a_job_are_permitted() {
     Driver::new(&[
-        ("spark.kubernetes.driver.label.app.kubernetes.io/name", "pi"),
+        ("spark.kubernetes.driver.label.app.kubernetes.io/version", "1"),
+        ("spark.kubernetes.driver.annotation.app.kubernetes.io/name", "pi"),
         ("spark.kubernetes.driver.label.team", "a"),
         ("spark.kubernetes.driver.annotation.cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
         ("spark.kubernetes.driver.annotation.prometheus.io/scrape", "true"),
@@ -141,4 +143,28 @@ fn structure_is_kept_at_each_level() {
 fn a_hardened_template_passes() {
     let spec = json!({ "hostUsers": false, "setHostnameAsFQDN": true, "hostname": "a", "subdomain": "b" });
     Driver::build(&[], Some(template(spec.clone())), Some(template(spec))).passes(json!({}));
+}
+
+#[test]
+fn a_job_is_no_part_of_another_application() {
+    for key in crate::IDENTITY_LABELS {
+        for role in ["driver", "executor", "driver.service"] {
+            let property = format!("spark.kubernetes.{role}.label.{key}");
+            let driver = Driver::new(&[(&property, "prometheus")]);
+            driver.breaks(json!({}), "labels");
+            driver.passes(json!({ "labels": { "allow": ["*", "app.kubernetes.io/*"] } }));
+        }
+    }
+}
+
+#[test]
+fn only_kubeflows_operator_sets_its_labels() {
+    for key in ["driver.label", "driver.annotation", "executor.label"] {
+        let property = format!("spark.kubernetes.{key}.sparkoperator.k8s.io/app-name");
+        let mut driver = Driver::new(&[(&property, "another")]);
+        let rule = if key.ends_with("label") { "labels" } else { "annotations" };
+        driver.breaks(json!({ rule: { "allow": ["**"] } }), rule);
+        driver.of_operator = true;
+        driver.passes(json!({}));
+    }
 }

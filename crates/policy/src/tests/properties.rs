@@ -150,3 +150,41 @@ fn a_rule_that_can_not_be_evaluated_is_broken() {
     }
     assert_eq!(faults(rule("pods.size() == 1")), ["cel[0].expression"]);
 }
+
+#[test]
+fn a_rule_that_would_take_too_long_on_a_driver_refuses_it() {
+    let unused = "pod.spec.volumes.all(v, pod.spec.containers.exists(c, c.volumeMounts.exists(m, m.name == v.name)))";
+    let driver = |count: usize| {
+        let volumes: Vec<Value> = (0..count).map(|at| json!({ "name": format!("v{at}"), "emptyDir": {} })).collect();
+        let mount = |at| json!({ "name": format!("v{at}"), "mountPath": format!("/v{at}") });
+        let mounts: Vec<Value> = (0..count).map(mount).collect();
+        Driver::with_spec(json!({ "volumes": volumes, "containers": [{ "volumeMounts": mounts }] }))
+    };
+    driver(50).passes(rule(unused));
+    let violations = driver(900).judge(&super::policy(rule(unused)));
+    let [violation] = &violations[..] else { panic!("{violations:?}") };
+    assert_eq!(violation.rule, "cel:own");
+    assert!(violation.message.contains("shorten the lists that it loops over"), "{}", violation.message);
+    // All rules share the steps: as many as are cheap one by one are not, together.
+    let mut many = rule(unused);
+    many["cel"] = json!(vec![many["cel"][0].clone(); 50]);
+    let violations = driver(150).judge(&super::policy(many));
+    assert!(!violations.is_empty());
+    driver(150).passes(rule(unused));
+}
+
+#[test]
+fn the_example_of_the_documentation_permits_a_usual_driver() {
+    let page = include_str!("../../../../docs/policy.md");
+    let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let document: Value = serde_saphyr::from_str(yaml).unwrap();
+    let driver = |team: &str| {
+        Driver::new(&[
+            ("spark.kubernetes.container.image", "registry.example.org/analytics/spark:4.1.0"),
+            ("spark.kubernetes.driver.label.team", team),
+            ("spark.executor.instances", "2"),
+        ])
+    };
+    driver("analytics").passes(document["policy"].clone());
+    driver("other").breaks(document["policy"].clone(), "cel:owner");
+}

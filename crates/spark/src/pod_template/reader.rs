@@ -22,9 +22,12 @@ const MAPS: [&str; 9] = [
     "volumeAttributes",
 ];
 
-/// Maximum number of entries in a list. An empty entry takes two characters, and the volume that is made from it three
-/// kilobytes.
-const MAX_ITEMS: usize = 10_000;
+/// Maximum number of entries in a list or a map, far beyond what Kubernetes runs: what a template costs grows with the product of
+/// its lists, in the operator's rules too. An empty entry takes two characters, and the volume that is made from it three kilobytes.
+const MAX_ITEMS: usize = 1000;
+const MAX_CONTAINERS: usize = 100;
+/// Maximum number of arguments, which are texts.
+const MAX_ARGUMENTS: usize = 10_000;
 
 /// One value under its field's name.
 #[derive(Clone, Copy)]
@@ -43,6 +46,19 @@ impl<'a> Reader<'a> {
     /// Returns a reader that converts values as that release does.
     pub(super) fn of(self, version: SparkVersion) -> Self {
         Self { octal_modes: version >= SparkVersion::V4_0, ..self }
+    }
+
+    /// Refuses a list or map with more entries than any pod needs.
+    fn bounded(self, entries: usize) -> Result<(), Fault> {
+        let most = match self.name {
+            "containers" | "initContainers" | "ephemeralContainers" => MAX_CONTAINERS,
+            "args" | "command" => MAX_ARGUMENTS,
+            _ => MAX_ITEMS,
+        };
+        match entries > most {
+            true => Err(Fault::new(format!("{entries} entries are too many; the maximum is {most}"))),
+            false => Ok(()),
+        }
     }
 
     fn wanted<T>(self, kind: &str) -> Result<T, Fault> {
@@ -157,14 +173,13 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Object(entries) = self.value else { return self.wanted("a map") };
+        self.bounded(entries.len())?;
         visitor.visit_map(Entries { entries: entries.iter(), outer: self, value: None })
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Array(items) = self.value else { return self.wanted("a list") };
-        if items.len() > MAX_ITEMS {
-            return Err(Fault::new(format!("{} entries are too many; the maximum is {MAX_ITEMS}", items.len())));
-        }
+        self.bounded(items.len())?;
         visitor.visit_seq(Items { items: items.iter(), outer: self, index: 0 })
     }
 

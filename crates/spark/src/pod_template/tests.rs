@@ -13,6 +13,7 @@ use crate::{
 };
 
 const EXECUTOR_KEY: &str = "spark.kubernetes.executor.podTemplateFile";
+const CONTAINER_D: (&str, &str) = ("spark.kubernetes.driver.podTemplateContainerName", "d");
 
 fn request(driver: Option<Value>, properties: &[(&str, &str)]) -> CreateSubmissionRequest {
     let image = ("spark.kubernetes.container.image", "spark:test");
@@ -95,8 +96,8 @@ fn a_template_that_is_too_large_is_refused_before_it_is_read() {
 #[test]
 fn the_number_of_empty_list_entries_is_limited() {
     let volumes = |count| json!({"spec": {"containers": [{}], "volumes": vec![json!({}); count]}});
-    assert_eq!(reason(volumes(10_001)), "spec.volumes: 10001 entries are too many; the maximum is 10000.");
-    assert_eq!(spec(&request(Some(volumes(10_000)), &[])).volumes.unwrap().len(), 10_002, "and those of the steps");
+    assert_eq!(reason(volumes(8000)), "spec.volumes: 8000 entries are too many; the maximum is 1000.");
+    assert_eq!(spec(&request(Some(volumes(1000)), &[])).volumes.unwrap().len(), 1002, "and those of the steps");
 }
 
 #[test]
@@ -157,4 +158,30 @@ fn an_inline_executor_template_is_validated() {
         refused(json!({"spec": {"containers": [{"imag": "b"}]}})),
         "spec.containers[0].imag: Kubernetes knows no such field."
     );
+}
+
+#[test]
+fn a_template_that_would_restart_the_driver_is_refused() {
+    let template = json!({"spec": {"containers": [{"name": "a"}, {"name": "d", "restartPolicy": "OnFailure"}]}});
+    let refusal = build(&request(Some(template.clone()), &[CONTAINER_D])).unwrap_err();
+    assert_eq!(refusal.field, "driverPodTemplate");
+    assert!(refusal.reason.contains("spec.containers[1].restartPolicy: a driver runs once"), "{}", refusal.reason);
+    assert!(build(&request(Some(template), &[])).is_ok(), "the container is not the driver's");
+}
+
+#[test]
+fn a_list_or_map_beyond_what_kubernetes_runs_is_refused_with_its_bound() {
+    let names = |count: usize| (0..count).map(|at| json!({"name": format!("n{at}")})).collect::<Vec<_>>();
+    let labels = |count: usize| (0..count).map(|at| (format!("l{at}"), json!("x"))).collect::<serde_json::Map<_, _>>();
+    for (template, bound) in [
+        (json!({"spec": {"containers": names(101)}}), "spec.containers: 101 entries are too many; the maximum is 100"),
+        (json!({"spec": {"containers": [{"env": names(1001)}]}}), "env: 1001 entries are too many; the maximum is 1000"),
+        (
+            json!({"metadata": {"labels": labels(1001)}, "spec": {"containers": [{}]}}),
+            "metadata.labels: 1001 entries are too many; the maximum is 1000",
+        ),
+    ] {
+        let reason = reason(template);
+        assert!(reason.contains(bound), "{reason}");
+    }
 }

@@ -1,8 +1,11 @@
-//! Labels and annotations, and secrets in variables.
+//! Labels and annotations, and secrets in variables, arguments and annotations.
 
-use sparkgate_policy::{InlineSecrets, MetadataKeys, PERMITTED_KEYS, Policy};
+use sparkgate_policy::{IDENTITY_LABELS, InlineSecrets, MetadataKeys, PERMITTED_KEYS, Policy, SECRET_RULES, SecretRules};
 
-use super::{Rule, condition::all_containers};
+use super::{
+    Rule,
+    condition::{all_containers, and},
+};
 use crate::cel::{list, literal};
 
 /// Labels that Spark sets.
@@ -22,8 +25,6 @@ const OTHERS_ANNOTATIONS: [&str; 3] =
 const GROUP: &str = "scheduling.k8s.io/group-name";
 /// Keys below Kubernetes' own domains.
 const RESERVED: &str = "(?i)^([^/]*[.])?(kubernetes[.]io|k8s[.]io)/";
-/// The default of `spark.redaction.regex`.
-const SECRET: &str = "(?i)secret|password|token|access[.]?key";
 
 /// Returns variables and rules.
 pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>) {
@@ -36,7 +37,7 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
     };
     let foreign =
         |field: &str, keys: MetadataKeys| format!("{}.filter(key, !({}))", changed(field), permitted(policy, keys));
-    let variables = vec![
+    let mut variables = vec![
         ("foreignLabels", foreign("labels", MetadataKeys::Labels)),
         ("foreignAnnotations", foreign("annotations", MetadataKeys::Annotations)),
     ];
@@ -51,19 +52,53 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
         ),
     ];
     if policy.document().inline_secrets == InlineSecrets::Forbid {
-        let secret = literal(SECRET);
-        let variable = format!(
-            "c.?env.orValue([]).all(e, e.?value.orValue('') == '' || e.name == 'HADOOP_TOKEN_FILE_LOCATION' ||\n\
-             \x20   !(e.name.matches({secret}) || e.value.matches({secret})))"
-        );
-        let message = "a variable looks like a secret: put it into a Secret, and refer to that";
-        rules.push(Rule::of_new_pods(all_containers(&variable), message));
+        let (of_secrets, rule) = secrets();
+        variables.extend(of_secrets);
+        rules.push(rule);
     }
     (variables, rules)
 }
 
+/// Returns variables and the rule that a pod has no secret as plain text, by the rules of the gateway.
+fn secrets() -> (Vec<(&'static str, String)>, Rule) {
+    let SecretRules { spark, names, plain_names, plain_values, values } = SECRET_RULES;
+    let variables = vec![
+        ("secretWords", literal(spark)),
+        ("secretKeys", literal(names)),
+        ("plainKeys", literal(plain_names)),
+        ("plainValues", literal(plain_values)),
+        ("secretValues", literal(values)),
+    ];
+    let is_secret = |name: &str, value: &str| {
+        format!(
+            "{value} != '' && ({name}.matches(variables.secretWords) || {value}.matches(variables.secretWords) ||\n\
+             \x20   {value}.matches(variables.secretValues) || ({name}.matches(variables.secretKeys) &&\n\
+             \x20   !{name}.matches(variables.plainKeys) && !{value}.matches(variables.plainValues)))"
+        )
+    };
+    let variable = format!(
+        "c.?env.orValue([]).all(e, e.?value.orValue('') == '' || e.name == 'HADOOP_TOKEN_FILE_LOCATION' ||\n\
+         \x20   !({}))",
+        is_secret("e.name", "e.value")
+    );
+    let argument = format!(
+        "(c.?command.orValue([]) + c.?args.orValue([])).all(a, !a.matches(variables.secretValues) &&\n\
+         \x20   (!a.contains('=') || !({})))",
+        is_secret("a.substring(0, a.indexOf('='))", "a.substring(a.indexOf('=') + 1)")
+    );
+    let annotation = format!(
+        "object.metadata.?annotations.orValue({{}}).all(key, key.startsWith('sparkgate.dev/') ||\n\
+         \x20   !({}))",
+        is_secret("key", "object.metadata.annotations[key]")
+    );
+    let conditions = [all_containers(&variable), all_containers(&argument), annotation];
+    let message =
+        "a variable, an argument or an annotation looks like a secret: put it into a Secret, and refer to that";
+    (variables, Rule::of_new_pods(and(&conditions), message))
+}
+
 /// Returns the condition that labels and annotations of other metadata are permitted.
-pub(super) fn keys_are_permitted(policy: &Policy, metadata: &str) -> String {
+pub(in super::super) fn keys_are_permitted(policy: &Policy, metadata: &str) -> String {
     let of = |field: &str, keys: MetadataKeys| {
         format!("{metadata}.?{field}.orValue({{}}).all(key, {})", permitted(policy, keys))
     };
@@ -83,6 +118,10 @@ fn permitted(policy: &Policy, keys: MetadataKeys) -> String {
         format!("(!key.matches({}) || key in {} || {})", literal(RESERVED), list(exact), domains.join(" || ")),
         format!("!key.matches({})", literal(deny)),
     ];
-    conditions.extend(allow.map(|allow| format!("key.matches({})", literal(allow))));
+    match (keys, allow) {
+        (_, Some(allow)) => conditions.push(format!("key.matches({})", literal(allow))),
+        (MetadataKeys::Labels, None) => conditions.push(format!("!(key in {})", list(IDENTITY_LABELS))),
+        (MetadataKeys::Annotations, None) => {}
+    }
     format!("key.startsWith('sparkgate.dev/') || key in {own} ||\n    ({})", conditions.join(" &&\n    "))
 }

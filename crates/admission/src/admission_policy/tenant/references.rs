@@ -106,15 +106,18 @@ fn ephemeral(policy: &Policy) -> Vec<Rule> {
     const TEMPLATE: &str = "v.ephemeral.volumeClaimTemplate";
     let of_each = |condition: &str| all_volumes(&format!("!has(v.ephemeral) || ({condition})"));
     let mut rules = Vec::new();
-    if let Some(classes) = policy.names(Names::StorageClasses).map(literal) {
-        let class = format!("{TEMPLATE}.spec.?storageClassName.orValue('').matches({classes})");
-        let attributes = format!("{TEMPLATE}.spec.?volumeAttributesClassName.orValue('')");
-        let condition = format!("{class} && ({attributes} == '' || {attributes}.matches({classes}))");
-        rules.push(Rule::of_new_pods(
-            of_each(&condition),
-            "the policy of the tenant doesn't permit the class of a volume",
-        ));
-    }
+    let class = format!("{TEMPLATE}.spec.?storageClassName");
+    let condition = match policy.names(Names::StorageClasses).map(literal) {
+        Some(classes) => {
+            let attributes = format!("{TEMPLATE}.spec.?volumeAttributesClassName.orValue('')");
+            format!(
+                "{class}.orValue('').matches({classes}) && ({attributes} == '' || {attributes}.matches({classes}))"
+            )
+        }
+        // The class with an empty name is that of volumes that exist already.
+        None => format!("{class}.orValue('-') != ''"),
+    };
+    rules.push(Rule::of_new_pods(of_each(&condition), "the policy of the tenant doesn't permit the class of a volume"));
     let source = |field: &str| {
         let claims = names(policy, Names::Claims, None);
         let named =

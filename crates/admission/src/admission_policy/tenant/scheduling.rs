@@ -4,7 +4,7 @@ use sparkgate_policy::{Names, Policy};
 
 use super::{
     Rule,
-    condition::{and, names},
+    condition::{all_containers, and, names},
 };
 use crate::cel::literal;
 
@@ -17,7 +17,22 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
     rules.push(tolerations(policy));
     rules.extend(classes(policy));
     rules.extend(toggles(policy));
+    rules.push(restarts());
     rules
+}
+
+/// Returns the rule that a driver's container runs once. A webhook could add what the gateway never creates. The gateway's annotation
+/// names the container; without it, each container is judged as the driver's.
+fn restarts() -> Rule {
+    const DRIVER: &str = "object.metadata.?annotations[?'sparkgate.dev/driver-container'].orValue(c.name)";
+    let condition = format!(
+        "object.spec.?restartPolicy.orValue('Always') == 'Never' &&\n\
+         \x20 object.spec.containers.all(c, c.name != {DRIVER} ||\n\
+         \x20   (dyn(c).?restartPolicy.orValue('Never') == 'Never' && dyn(c).?restartPolicyRules.orValue([]).size() == 0)) &&\n\
+         \x20 {}",
+        all_containers("dyn(c).?restartPolicyRules.orValue([]).all(r, r.action == 'Restart')"),
+    );
+    Rule::of_new_role("driver", condition, "a driver runs once: neither its pod nor a rule of a container restarts it")
 }
 
 /// Returns the rule for labels of nodes, in selectors and affinities.

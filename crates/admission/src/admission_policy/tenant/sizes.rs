@@ -90,7 +90,7 @@ fn amount(of: &str, resource: &str) -> String {
 }
 
 /// Returns a limit as a number. Sums of numbers aren't exact.
-fn limit(Amount(amount): &Amount) -> String {
+pub(in super::super) fn limit(Amount(amount): &Amount) -> String {
     format!("quantity({}).asApproximateFloat() * 1.000001", literal(amount))
 }
 

@@ -1,0 +1,63 @@
+//! Where drivers are built and judged. Most take less than a millisecond, and are built at once. What is large, or large for rules of
+//! an operator, is built on threads of its own, a share of which each tenant has: the threads of the runtime serve all.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use tokio::{task::spawn_blocking, time::timeout};
+
+use super::{
+    Submissions,
+    plan::{Rendered, render},
+};
+use crate::{
+    service::{error::Error, prepared::PreparedSubmission, shares::Shares, tenancy::TenantRules},
+    store::Drawn,
+};
+
+/// The weight up to which a driver is built at once.
+const SMALL: usize = 2000;
+/// The same under rules of an operator: their cost grows with the product of lists.
+const SMALL_FOR_RULES: usize = 200;
+/// Maximum time to wait for a thread and its work.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Returns shares of the threads for large drivers: no tenant has more than half of the processors.
+pub(super) fn shares() -> Shares {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    Shares::new((processors / 2).max(1))
+}
+
+impl Submissions {
+    /// Builds the driver of a submission.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Policy`] with all rules that it breaks, or [`Error::Unanswered`] if large drivers of the tenant
+    /// occupy its share.
+    pub(super) async fn render(
+        &self,
+        rules: &Arc<TenantRules>,
+        prepared: &PreparedSubmission,
+        drawn: &Drawn,
+    ) -> Result<Rendered, Error> {
+        let finalizer = self.settings.outcome_finalizer;
+        let has_rules = rules.policy.as_ref().is_some_and(|policy| policy.has_expressions());
+        if prepared.weight() <= if has_rules { SMALL_FOR_RULES } else { SMALL } {
+            return render(&self.cluster, &self.installation, finalizer, rules, prepared, drawn);
+        }
+        let large = async {
+            let place = self.rendering.acquire(&rules.tenant.name).await;
+            let (cluster, installation, rules) = (self.cluster.clone(), self.installation.clone(), rules.clone());
+            let (prepared, drawn) = (prepared.clone(), drawn.clone());
+            // The place is held as long as the thread works, also after the request has ended.
+            let work = spawn_blocking(move || {
+                let _place = place;
+                render(&cluster, &installation, finalizer, &rules, &prepared, &drawn)
+            });
+            work.await.map_err(|error| Error::Internal("building the driver failed".to_owned(), error.into()))?
+        };
+        timeout(DEADLINE, large).await.unwrap_or_else(|_| {
+            let reason = format!("other large drivers of tenant {} are being built: try again", rules.tenant.name);
+            Err(Error::Unanswered(reason))
+        })
+    }
+}
