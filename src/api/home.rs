@@ -7,12 +7,12 @@ use axum::{
     extract::Request,
     http::{
         HeaderMap, Method, StatusCode, header,
-        uri::{Authority, Scheme},
+        uri::Authority,
     },
     response::{IntoResponse, Response},
 };
 
-use super::{request_log::RequestId, v1};
+use super::{request_log::RequestId, server::Peer, v1};
 
 const PAGE: &str = include_str!("home.html");
 /// The page has a style sheet in itself, and nothing else.
@@ -66,8 +66,9 @@ fn origin(request: &Request) -> String {
     let is_host = |host: &&str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
     };
-    // HTTP/2 names the scheme; a proxy that ends TLS says so. Nothing but this text depends on it.
+    // A proxy that ends TLS says so; nothing but this text depends on it.
     let by_proxy = request.headers().get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    let scheme = if by_proxy || request.uri().scheme() == Some(&Scheme::HTTPS) { "https" } else { "http" };
+    let is_secure = by_proxy || request.extensions().get::<Peer>().is_some_and(|peer| peer.is_secure);
+    let scheme = if is_secure { "https" } else { "http" };
     host.filter(is_host).map_or_else(|| "$SPARKGATE_URL".to_owned(), |host| format!("{scheme}://{host}"))
 }
