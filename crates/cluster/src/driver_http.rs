@@ -16,7 +16,7 @@ use hyper_util::{
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::Api;
 
-use super::{Cluster, Error, error::find};
+use super::{Cluster, Error, call::find};
 
 /// Timeout for reading the pod.
 const TIMEOUT: Duration = Duration::from_secs(5);

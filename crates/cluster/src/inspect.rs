@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     Cluster, Error,
-    error::call,
+    call::call,
     labels,
     watch::pods::{Page, Pods},
 };

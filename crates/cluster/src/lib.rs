@@ -2,6 +2,7 @@
 //! drivers and executors.
 
 mod answer;
+mod call;
 mod connect;
 mod create;
 mod driver_http;

@@ -13,7 +13,7 @@ use kube::{Api, Resource, api::LogParams, core::Request};
 use super::{
     Cluster, Error,
     answer::nothing_of_kubernetes,
-    error::{find, in_time},
+    call::{find, in_time},
     executor_pod::CONTAINER as EXECUTOR,
     observe::{container, driver_container, phase},
     slim_pod::SlimPod,

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use super::{
     Cluster, Error,
     answer::{nothing_of_kubernetes, sort},
-    error::{call, find},
+    call::{call, find},
 };
 use sparkgate_spark::PodGroup;
 

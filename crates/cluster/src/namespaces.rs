@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
-use super::{Cluster, Error, error::find};
+use super::{Cluster, Error, call::find};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 

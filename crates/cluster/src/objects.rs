@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Cluster, Error,
-    error::{call, find},
+    call::{call, find},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);

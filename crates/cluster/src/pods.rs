@@ -13,8 +13,11 @@ use serde_json::{Value, json};
 use super::{
     Cluster, Error,
     answer::nothing_of_kubernetes,
-    error::{call, find},
-    labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+    call::{call, find},
+    labels,
+    manifest_object::TIMEOUT as WRITE,
+    observe::observation_of,
+    slim_pod::SlimPod,
 };
 use sparkgate_submission::{SubmissionId, engine::Found};
 

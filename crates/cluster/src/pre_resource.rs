@@ -7,8 +7,8 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     Cluster, Error,
+    call::call,
     create::owner_reference,
-    error::call,
     labels,
     manifest_object::{ManifestObject, TIMEOUT},
     pods::is_of_another_uid,
@@ -30,7 +30,8 @@ impl Cluster {
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
         let action = format!("making the driver pod {pod} the owner of the {}", object.subject());
         let api = object.api(self);
-        let patched = call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await;
+        let patched =
+            call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await;
         object.served(self, patched).await.map(drop)
     }
 

@@ -18,7 +18,7 @@ pub use self::{
     report::{PodKey, WatchItem, WatchReport},
 };
 use self::{pods::Pods, scope::Scope};
-use super::{Cluster, Error, error::in_time};
+use super::{Cluster, Error, call::in_time};
 
 /// Items that are read ahead from the API server before the caller asks for them.
 const AHEAD: usize = 64;

@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Cluster, Error, error::call, labels};
+use crate::{Cluster, Error, call::call, labels};
 use sparkgate_submission::Installation;
 
 /// Timeout for a page: it may have a few megabytes, and an API server that has just started reads it from etcd.
