@@ -422,8 +422,8 @@ fn names(pod: &str) -> DriverNames {
 }
 
 fn uuid(session: Session) -> Uuid {
-    // The nil uuid is not a session.
-    Uuid::from_u128(u128::from(session) + 1)
+    // The first ones are no sessions: they mark rows.
+    Uuid::from_u128(u128::from(session) + 100)
 }
 
 fn lease(name: LeaseName) -> String {
