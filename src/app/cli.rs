@@ -22,7 +22,7 @@ use super::{
     },
     telemetry,
 };
-use crate::{client::ClientCommand, store::Store};
+use crate::{client::ClientCommand, spark::SecretPattern, store::Store};
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
@@ -140,6 +140,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
         }),
         Command::PruneAudit(settings) => in_runtime(&logs, prune_audit::prune_audit(settings)),
         Command::Render(settings) => {
+            settings.spark.secret_pattern.clone().into_iter().for_each(SecretPattern::apply);
             let rendered = render::run(
                 io::stdin(),
                 io::stdout(),
