@@ -9,14 +9,15 @@ use anyhow::{Context, anyhow};
 use sparkgate_admission::{objects, to_yaml};
 
 use super::settings::Admission;
-use crate::access::Access;
+use crate::{access::Access, spark::SecretPattern};
 
 /// Reads the access file and prints its objects to standard output.
 ///
 /// # Errors
 /// The file can't be read or used.
 pub(super) fn admission(settings: &Admission) -> anyhow::Result<()> {
-    let Admission { access, gateway, applications } = settings;
+    let Admission { access, gateway, applications, secret_pattern } = settings;
+    secret_pattern.clone().into_iter().for_each(SecretPattern::apply);
     let text = fs::read_to_string(access).with_context(|| format!("reading the access file {}", access.display()))?;
     let parsed = Access::parse(&text).with_context(|| format!("{} is no access file", access.display()))?;
     let objects = objects(&parsed, gateway, *applications)

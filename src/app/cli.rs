@@ -23,7 +23,7 @@ use super::{
     },
     telemetry,
 };
-use crate::{client::ClientCommand, store::Store};
+use crate::{client::ClientCommand, spark::SecretPattern, store::Store};
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
@@ -147,6 +147,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
             in_runtime(&logs, rotate_installation_key::rotate_installation_key(settings))
         }
         Command::Render(settings) => {
+            settings.spark.secret_pattern.clone().into_iter().for_each(SecretPattern::apply);
             let rendered = render::run(
                 io::stdin(),
                 io::stdout(),

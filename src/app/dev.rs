@@ -94,6 +94,7 @@ async fn beside(
             spark_defaults: Some(defaults),
             submitter_dir: settings.submitter_dir.clone(),
             spark_lines_file: None,
+            secret_pattern: None,
             spark_user: None,
         },
         clean_up: CleanUp::default(),

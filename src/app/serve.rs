@@ -18,6 +18,7 @@ use super::{settings::Serve, traces::Traces};
 use crate::{
     api::{self, ServerSettings, StartupRouter},
     service::Service,
+    spark::SecretPattern,
 };
 use connect::Parts;
 
@@ -79,6 +80,7 @@ async fn run_traced(
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     settings.http.check()?;
+    settings.spark.secret_pattern.clone().into_iter().for_each(SecretPattern::apply);
     let spark = settings.spark.settings(&settings.kubernetes.place.namespaces())?;
     let address = listener.local_addr().context("asking for the listening address")?;
     let mut until = pin!(until);

@@ -37,6 +37,7 @@ pub(super) use webhooks::Webhooks;
 use crate::{
     access::Role,
     policy::{Policy, PolicyDocument},
+    spark::SecretPattern,
     store::DatabaseSettings,
     submission::parse_duration,
 };
@@ -144,6 +145,9 @@ pub(super) struct Admission {
     /// How many applications may run in a namespace at once, each as large as the policy permits: the size of its quota.
     #[arg(long, default_value = "10", value_name = "COUNT")]
     pub(super) applications: NonZeroU32,
+    /// A regular expression for names and values that are secrets besides those that are known: that of the gateway.
+    #[arg(long, env = "SPARKGATE_SECRET_PATTERN", value_name = "REGEX")]
+    pub(super) secret_pattern: Option<SecretPattern>,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,9 @@ pub enum Error {
     /// As many submissions of the tenant wait as its limit allows.
     #[error("{most} submissions of tenant {tenant} wait to be launched, as many as its limit `queued` allows")]
     Full { tenant: String, most: u64 },
+    /// Other large drivers of the tenant are being built, as many as its share allows: nothing was done, and a retry may succeed.
+    #[error("other large drivers of tenant {tenant} are being built, as many as its share allows")]
+    Busy { tenant: String },
     /// The driver breaks rules of its tenant's policy.
     #[error("the policy of tenant {tenant} refuses the driver: {}", listed(.violations))]
     Policy { tenant: String, violations: Vec<Violation> },
@@ -105,6 +108,7 @@ impl Error {
             | Self::PerhapsDone(_)
             | Self::ClusterUnavailable(_)
             | Self::FilesUnavailable(_)
+            | Self::Busy { .. }
             | Self::Unanswered(_) => true,
             Self::Refused(_)
             | Self::Denied(_)
@@ -125,7 +129,7 @@ impl Error {
             Self::Refused(_) => "invalid",
             Self::Denied(_) => "denied",
             Self::Policy { .. } => "policy",
-            Self::Full { .. } => "full",
+            Self::Full { .. } | Self::Busy { .. } => "full",
             Self::KeyReused { .. } => "key_reused",
             Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",

@@ -179,9 +179,11 @@ impl TenantRules {
         Self { tenant: tenant.clone(), spark, forced, caps, policy, digest: digest(tenant), read_at }
     }
 
-    /// Returns the options of a request under those that the tenant forces.
+    /// Returns the options of a request under those that the tenant forces. A client that owns its pods retries by itself.
     pub(super) fn forced(&self, options: SubmissionOptions) -> SubmissionOptions {
-        self.forced.clone().or(options)
+        let retries = options.wire.filter(|wire| wire.owns_pods()).map(|_| options.retries);
+        let forced = self.forced.clone().or(options);
+        SubmissionOptions { retries: retries.unwrap_or(forced.retries), ..forced }
     }
 
     /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.

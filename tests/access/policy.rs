@@ -217,13 +217,3 @@ async fn secrets_that_spark_misses_are_forbidden_and_never_shown(pool: PgPool) {
         }
     }
 }
-
-#[sqlx::test]
-async fn a_refused_namespace_names_only_those_of_the_caller(pool: PgPool) {
-    let file = "authentication: {}\ntenants: {red: {namespaces: [red, unserved]}, blue: {namespaces: [blue]}}\n";
-    let world = World::new(pool, file).await;
-    let key = world.key(Role::Submitter, Some("red")).await;
-    let refused = world.send(Some(&key), "POST", "/v1/submissions", Some(&job("unserved"))).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
-    assert!(refused.body.contains("it serves red") && !refused.body.contains("blue"), "{refused:?}");
-}

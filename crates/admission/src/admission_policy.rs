@@ -17,7 +17,6 @@ use crate::{gateway::GatewayAccount, tenant::TenantRules};
 
 /// Returns the names of all admission policies, which are also those of their bindings.
 pub(crate) fn names(tenants: &[TenantRules<'_>], gateway: &GatewayAccount) -> Vec<String> {
-    let of_tenants =
-        tenants.iter().flat_map(|tenant| [tenant::name(tenant, gateway), claims::name(tenant, gateway)]);
+    let of_tenants = tenants.iter().flat_map(|tenant| [tenant::name(tenant, gateway), claims::name(tenant, gateway)]);
     [marks::name(gateway)].into_iter().chain(of_tenants).collect()
 }

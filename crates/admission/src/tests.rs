@@ -104,12 +104,15 @@ fn drivers_of_a_tenant_without_claims_may_create_none() {
     let create = |volumes: Value| {
         let tenant = json!({ "namespaces": ["a"], "serviceAccounts": ["spark"], "policy": { "volumes": volumes } });
         let objects = of_tenant(&tenant);
-        let policy = expressions(find(&objects, "ValidatingAdmissionPolicy", "sparkgate.claims.team").unwrap()).join("\n");
+        let policy =
+            expressions(find(&objects, "ValidatingAdmissionPolicy", "sparkgate.claims.team").unwrap()).join("\n");
         let rules = find(&objects, "Role", "spark-driver").unwrap()["rules"].clone();
         let has = |list: &Value, word: &str| list.as_array().unwrap().iter().any(|own| own == word);
-        let granted = rules.as_array().unwrap().iter().any(|rule| {
-            has(&rule["resources"], "persistentvolumeclaims") && has(&rule["verbs"], "create")
-        });
+        let granted = rules
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|rule| has(&rule["resources"], "persistentvolumeclaims") && has(&rule["verbs"], "create"));
         (granted, policy.contains("!variables.isNew || (false)"))
     };
     assert_eq!(create(json!(["emptyDir", "persistentVolumeClaim"])), (true, false));

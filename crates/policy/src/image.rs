@@ -98,7 +98,19 @@ mod tests {
         }
         assert_eq!(canonical("apache/spark:4").as_deref(), Some("docker.io/apache/spark:4"));
         assert_eq!(canonical("registry.example.org:5000/a").as_deref(), Some("registry.example.org:5000/a:latest"));
-        for wrong in ["Registry.example.org:5000/a", "", " spark", "spark:", "a b", "spark@x", "SPARK", "a//b", "http://a/b", "a:b:c", "${env:X}"] {
+        for wrong in [
+            "Registry.example.org:5000/a",
+            "",
+            " spark",
+            "spark:",
+            "a b",
+            "spark@x",
+            "SPARK",
+            "a//b",
+            "http://a/b",
+            "a:b:c",
+            "${env:X}",
+        ] {
             assert_eq!(canonical(wrong), None, "{wrong}");
         }
     }

@@ -33,17 +33,17 @@ mod uri;
 mod violation;
 mod volume;
 
-pub use image::IMAGE;
 pub use document::{
     Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
     PodSecurity, PolicyDocument, ServiceAccountTokens,
 };
+pub use image::IMAGE;
 pub use judged::Judged;
 pub use names::{MetadataKeys, Names};
 pub use policy::Policy;
 pub use quota::Quota;
 pub use rules::{IDENTITY_LABELS, PERMITTED_KEYS};
-pub use sparkgate_spark::{SECRET_RULES, SecretRules};
+pub use sparkgate_spark::{SECRET_RULES, SecretPattern, SecretRules};
 pub use violation::{Fault, Violation};
 pub use volume::PROJECTED_SOURCES;
 

@@ -68,7 +68,15 @@ impl Driver {
         let objects = list["items"].as_array().unwrap().clone();
         let text = objects.iter().find_map(|object| object["data"]["spark.properties"].as_str()).unwrap();
         let properties = parse_properties(text);
-        Self { properties, objects, origins: BTreeMap::new(), driver_template, executor_template, app_resource, of_operator: false }
+        Self {
+            properties,
+            objects,
+            origins: BTreeMap::new(),
+            driver_template,
+            executor_template,
+            app_resource,
+            of_operator: false,
+        }
     }
 
     fn new(properties: &[(&str, &str)]) -> Self {

@@ -81,7 +81,8 @@ pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, executor_templa
 pub use names::{DriverNames, NameEntropy};
 pub use quantity::Quantity;
 pub use redaction::{
-    REDACTED, SECRET_RULES, SecretRules, has_secrets, is_secret, is_secret_name, may_hold_secrets, redacted_argument,
+    REDACTED, SECRET_RULES, SecretPattern, SecretRules, has_secrets, is_secret, is_secret_name, may_hold_secrets,
+    redacted_argument,
 };
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;

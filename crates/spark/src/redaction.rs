@@ -8,7 +8,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde_json::Value;
 
 use crate::{CreateSubmissionRequest, yaml};
-pub use rules::{SECRET_RULES, SecretRules, is_secret, is_secret_name, may_hold_secrets};
+pub(crate) use rules::has_secret_words;
+pub use rules::{SECRET_RULES, SecretPattern, SecretRules, is_secret, is_secret_name, may_hold_secrets};
 
 /// Stands for a hidden value, as in Spark (`Utils.REDACTION_REPLACEMENT_TEXT`).
 pub const REDACTED: &str = "*********(redacted)";
@@ -171,8 +172,11 @@ mod tests {
             let request = CreateSubmissionRequest { driver_pod_template: Some(template), ..Default::default() };
             request.redacted().driver_pod_template == Some(REDACTED.into())
         };
-        let env = |name: &str, value: &str| json!({"spec": {"containers": [{"env": [{"name": name, "value": value}]}]}});
-        assert!(hidden(env("API_KEY", "a")) && hidden(env("X", "https://u:p@h")) && !hidden(env("PASS_THROUGH", "true")));
+        let env =
+            |name: &str, value: &str| json!({"spec": {"containers": [{"env": [{"name": name, "value": value}]}]}});
+        assert!(
+            hidden(env("API_KEY", "a")) && hidden(env("X", "https://u:p@h")) && !hidden(env("PASS_THROUGH", "true"))
+        );
         assert!(hidden(json!({"metadata": {"annotations": {"example.org/apikey": "a"}}})));
         assert!(hidden(json!({"spec": {"containers": [{"args": ["jdbc:x://u:p@h"]}]}})));
         assert!(hidden(json!("spec: {containers: [{env: [{name: DB_PASS, value: a}]}]}")));
@@ -181,7 +185,9 @@ mod tests {
 
     #[test]
     fn a_file_with_a_secret_in_it_is_recognized() {
-        for text in ["a=b\napi.key = c", "\"private_key\": \"x\"", "url: https://u:p@h", "<name>fs.s3a.secret.key</name>"] {
+        for text in
+            ["a=b\napi.key = c", "\"private_key\": \"x\"", "url: https://u:p@h", "<name>fs.s3a.secret.key</name>"]
+        {
             assert!(has_secrets(text), "{text}");
         }
         for text in ["rootLogger.level=info", "bypass: all", "pass: true", "key.file=/etc/x"] {

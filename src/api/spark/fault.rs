@@ -98,6 +98,7 @@ impl Fault {
                 | service::Error::PerhapsDone(_)
                 | service::Error::ClusterUnavailable(_)
                 | service::Error::FilesUnavailable(_)
+                | service::Error::Busy { .. }
                 | service::Error::Unanswered(_),
             ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated

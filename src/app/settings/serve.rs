@@ -14,7 +14,7 @@ use crate::{
     api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
-    spark::{SparkVersion, parse_properties},
+    spark::{SecretPattern, SparkVersion, parse_properties},
 };
 
 #[derive(Debug, Args)]
@@ -280,6 +280,9 @@ pub(in crate::app) struct Spark {
     /// `SPARK_USER` of drivers whose submission names no user [default: the account that the gateway runs as].
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
+    /// A regular expression for names and values that are secrets besides those that are known (docs/security.md).
+    #[arg(long, env = "SPARKGATE_SECRET_PATTERN", value_name = "REGEX")]
+    pub(in crate::app) secret_pattern: Option<SecretPattern>,
 }
 
 impl Spark {
@@ -348,6 +351,7 @@ mod tests {
             submitter_dir: None,
             spark_lines_file: None,
             spark_user: None,
+            secret_pattern: None,
         };
         let served = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let default = |spark: &Spark, names: &[&str]| {

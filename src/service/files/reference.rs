@@ -32,7 +32,8 @@ pub fn is_sha256(text: &str) -> bool {
 pub(super) fn is_name(text: &str) -> bool {
     let decoded = percent_decode_str(text).collect::<Vec<u8>>();
     // What a client or a store would take for a path.
-    let is_path = matches!(&*decoded, b"" | b"." | b"..") || decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0));
+    let is_path =
+        matches!(&*decoded, b"" | b"." | b"..") || decoded.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0));
     (1..=NAME_MAX).contains(&text.len()) && !is_path && text.chars().all(is_of_name)
 }
 

@@ -113,11 +113,7 @@ pub(super) fn check(
         return Err(Refusal::property(NAMESPACE, reason));
     }
     if !cluster.watches(namespace) {
-        let own = cluster.namespaces().iter().filter(|served| tenant.namespaces.contains(served.as_str()));
-        let served = own.map(|served| served.as_str()).collect::<Vec<_>>().join(", ");
-        let served = if served.is_empty() { format!("none of tenant {}", tenant.name) } else { served };
-        let reason = format!("this gateway doesn't serve the namespace `{namespace}`: it serves {served}");
-        return Err(Refusal::property(NAMESPACE, reason));
+        return Err(not_served(namespace, cluster.namespaces(), tenant));
     }
     pod_name(request, &names.driver_pod)?;
     variables(request)?;
@@ -173,6 +169,13 @@ fn length(object: &impl Serialize) -> usize {
     // What can't be written as JSON is refused when it is stored.
     let _ = serde_json::to_writer(&mut counted, object);
     counted.0
+}
+
+/// Returns the refusal of a namespace that is not served. It names only namespaces of the tenant.
+fn not_served(namespace: &str, served: &[String], tenant: &Tenant) -> Refusal {
+    let own: Vec<&str> = served.iter().map(String::as_str).filter(|name| tenant.namespaces.contains(name)).collect();
+    let own = if own.is_empty() { format!("none of tenant {}", tenant.name) } else { own.join(", ") };
+    Refusal::property(NAMESPACE, format!("this gateway doesn't serve the namespace `{namespace}`: it serves {own}"))
 }
 
 /// Refuses a grace period of a pod template that is longer than the cap for `killGraceSeconds`: a kill would wait for it.
@@ -238,6 +241,7 @@ fn is_label(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Access;
 
     #[test]
     fn a_namespace_cannot_change_the_path_of_a_request() {
@@ -245,6 +249,19 @@ mod tests {
         for bad in ["", " default", "Default", "a_b", "-a", "a-", "../x", "a/b", "a?b", "ä", "a%2f"] {
             assert!(!is_label(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_refused_namespace_names_only_those_of_the_caller() {
+        let file = "authentication: {}\ntenants: {red: {namespaces: [red, old]}, blue: {namespaces: [blue]}}\n";
+        let access = Access::parse(file).unwrap();
+        let red = access.tenants().find(|tenant| tenant.name == "red").unwrap();
+        let reason = |served: &[&str]| {
+            let served: Vec<String> = served.iter().map(|name| (*name).to_owned()).collect();
+            not_served("old", &served, red).reason
+        };
+        assert_eq!(reason(&["blue", "red"]), "this gateway doesn't serve the namespace `old`: it serves red");
+        assert_eq!(reason(&["blue"]), "this gateway doesn't serve the namespace `old`: it serves none of tenant red");
     }
 
     #[test]

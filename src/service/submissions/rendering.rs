@@ -31,8 +31,8 @@ impl Submissions {
     /// Builds the driver of a submission.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::Policy`] with all rules that it breaks, or [`Error::Unanswered`] if large drivers of the tenant
-    /// occupy its share.
+    /// [`Error::Refused`], [`Error::Policy`] with all rules that it breaks, or [`Error::Busy`] if large drivers of the tenant occupy
+    /// its share.
     pub(super) async fn render(
         &self,
         rules: &Arc<TenantRules>,
@@ -55,9 +55,7 @@ impl Submissions {
             });
             work.await.map_err(|error| Error::Internal("building the driver failed".to_owned(), error.into()))?
         };
-        timeout(DEADLINE, large).await.unwrap_or_else(|_| {
-            let reason = format!("other large drivers of tenant {} are being built: try again", rules.tenant.name);
-            Err(Error::Unanswered(reason))
-        })
+        let busy = || Error::Busy { tenant: rules.tenant.name.clone() };
+        timeout(DEADLINE, large).await.unwrap_or_else(|_| Err(busy()))
     }
 }

@@ -25,10 +25,8 @@ pub(crate) fn claims(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> [Obj
          takes a volume that exists already: its content is another's.",
         tenant.name
     );
-    let variables = [
-        ("byDriver", by_driver(tenant)),
-        ("isNew", "variables.byDriver && request.operation == 'CREATE'".to_owned()),
-    ];
+    let variables =
+        [("byDriver", by_driver(tenant)), ("isNew", "variables.byDriver && request.operation == 'CREATE'".to_owned())];
     let concerned = Concerned { resource: "persistentvolumeclaims", operations: &["CREATE", "UPDATE"] };
     let validations = validations(&tenant.policy);
     policy_and_binding(&name(tenant, gateway), &purpose, concerned, &variables, &validations, &[tenant.name])
@@ -63,7 +61,9 @@ fn validations(policy: &Policy) -> Vec<Validation> {
                 "{} &&\n  {}",
                 keys_are_permitted(policy, "object.metadata"),
                 ["labels", "annotations"]
-                    .map(|keys| format!("object.metadata.?{keys}.orValue({{}}).all(key, !key.startsWith('sparkgate.dev/'))"))
+                    .map(|keys| format!(
+                        "object.metadata.?{keys}.orValue({{}}).all(key, !key.startsWith('sparkgate.dev/'))"
+                    ))
                     .join(" &&\n  "),
             ),
             "the policy of the tenant doesn't permit a label or annotation of a claim",

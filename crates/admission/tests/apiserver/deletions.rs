@@ -25,11 +25,23 @@ async fn a_driver_leaves_no_pod_without_an_owner() {
         &own.caller,
         vec![
             ("itself", Change::delete(pod("orphans-1")), None),
-            ("itself in the background", with_options(pod("orphans-1"), "propagationPolicy", json!("Background")), None),
-            ("itself in the foreground", with_options(pod("orphans-1"), "propagationPolicy", json!("Foreground")), None),
+            (
+                "itself in the background",
+                with_options(pod("orphans-1"), "propagationPolicy", json!("Background")),
+                None,
+            ),
+            (
+                "itself in the foreground",
+                with_options(pod("orphans-1"), "propagationPolicy", json!("Foreground")),
+                None,
+            ),
             ("itself with all", with_options(pod("orphans-1"), "orphanDependents", json!(false)), None),
             ("itself alone", with_options(pod("orphans-1"), "propagationPolicy", orphan()), refused),
-            ("itself alone, by the older field", with_options(pod("orphans-1"), "orphanDependents", json!(true)), refused),
+            (
+                "itself alone, by the older field",
+                with_options(pod("orphans-1"), "orphanDependents", json!(true)),
+                refused,
+            ),
             ("itself alone, by the address", Change::delete(pod("orphans-1") + "?propagationPolicy=Orphan"), refused),
             ("its executor alone", with_options(pod("orphans-e"), "propagationPolicy", orphan()), refused),
             ("its executors", all(""), None),

@@ -135,7 +135,8 @@ pub(super) fn judge_claim(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
             judgement.report("storageClasses", &class, message);
         }
         None if class.text() == Some("") => {
-            let message = "the class with an empty name is that of volumes that exist already: name another, or leave it out";
+            let message =
+                "the class with an empty name is that of volumes that exist already: name another, or leave it out";
             judgement.report("storageClasses", &class, message);
         }
         _ => {}

@@ -175,7 +175,10 @@ fn a_list_or_map_beyond_what_kubernetes_runs_is_refused_with_its_bound() {
     let labels = |count: usize| (0..count).map(|at| (format!("l{at}"), json!("x"))).collect::<serde_json::Map<_, _>>();
     for (template, bound) in [
         (json!({"spec": {"containers": names(101)}}), "spec.containers: 101 entries are too many; the maximum is 100"),
-        (json!({"spec": {"containers": [{"env": names(1001)}]}}), "env: 1001 entries are too many; the maximum is 1000"),
+        (
+            json!({"spec": {"containers": [{"env": names(1001)}]}}),
+            "env: 1001 entries are too many; the maximum is 1000",
+        ),
         (
             json!({"metadata": {"labels": labels(1001)}, "spec": {"containers": [{}]}}),
             "metadata.labels: 1001 entries are too many; the maximum is 1000",

@@ -1,6 +1,9 @@
 //! The rules that tell what is a secret.
 
-use std::sync::LazyLock;
+use std::{
+    str::FromStr,
+    sync::{LazyLock, OnceLock},
+};
 
 use regex::Regex;
 
@@ -39,6 +42,38 @@ pub const SECRET_RULES: SecretRules = SecretRules {
     ),
 };
 
+/// An expression of the operator for names and values that are secrets besides.
+#[derive(Debug, Clone)]
+pub struct SecretPattern(Regex);
+
+/// That of this process. It belongs to the process, as its log does: what is hidden doesn't depend on who asks.
+static OPERATORS: OnceLock<SecretPattern> = OnceLock::new();
+
+impl SecretPattern {
+    /// Takes what matches for a secret from now on. The first expression counts.
+    pub fn apply(self) {
+        let _ = OPERATORS.set(self);
+    }
+
+    /// Returns the expression of this process.
+    pub fn applied() -> Option<&'static str> {
+        OPERATORS.get().map(|SecretPattern(pattern)| pattern.as_str())
+    }
+}
+
+impl FromStr for SecretPattern {
+    type Err = regex::Error;
+
+    fn from_str(text: &str) -> Result<Self, regex::Error> {
+        Regex::new(text).map(Self)
+    }
+}
+
+/// Returns whether a name or a value is a secret to the operator.
+fn is_operators(text: &str) -> bool {
+    OPERATORS.get().is_some_and(|SecretPattern(pattern)| pattern.is_match(text))
+}
+
 /// Words of which a text has one if it has a secret by its name.
 const WORDS: &str = "(?i)account[._-]?key|(private|api|shared|storage|signing)[._-]?key|pass|pwd|sas|credential";
 
@@ -61,12 +96,14 @@ pub fn is_secret(name: &str, value: &str) -> bool {
     looks_secret(name)
         || looks_secret(value)
         || is_secret_value(value)
+        || is_operators(name)
+        || is_operators(value)
         || (matches(&NAMES, name) && !matches(&PLAIN_NAMES, name) && !matches(&PLAIN_VALUES, value))
 }
 
 /// Returns whether a name alone says that its value is a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    looks_secret(name) || (matches(&NAMES, name) && !matches(&PLAIN_NAMES, name))
+    looks_secret(name) || is_operators(name) || (matches(&NAMES, name) && !matches(&PLAIN_NAMES, name))
 }
 
 /// Returns whether a value has a secret in it that Spark's rule misses.
@@ -76,7 +113,13 @@ pub(super) fn is_secret_value(value: &str) -> bool {
 
 /// Returns whether something in a text may be a secret; `false` is certain. It is quick.
 pub fn may_hold_secrets(text: &str) -> bool {
-    looks_secret(text) || matches(&ANY, text)
+    // An expression for names and values says nothing about a text that has them.
+    OPERATORS.get().is_some() || has_secret_words(text)
+}
+
+/// Returns whether a text has a word of a secret in it.
+pub(crate) fn has_secret_words(text: &str) -> bool {
+    looks_secret(text) || matches(&ANY, text) || is_operators(text)
 }
 
 /// Returns whether a text matches Spark's rule.
@@ -182,9 +225,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_operator_takes_for_a_secret_is_one() {
+        assert!(
+            "[".parse::<SecretPattern>().is_err()
+                && !is_secret("CORP_VAULT_ID", "a")
+                && !is_secret("a", "corp-vault:b")
+        );
+        "^(CORP_VAULT_ID$|corp-vault:)".parse::<SecretPattern>().unwrap().apply();
+        assert!(is_secret("CORP_VAULT_ID", "a") && is_secret("a", "corp-vault:b") && is_secret_name("CORP_VAULT_ID"));
+        assert!(may_hold_secrets(r#"{"name":"CORP_VAULT_ID"}"#) && !is_secret("CORP_VAULT_IDS", "a"));
+        assert_eq!(SecretPattern::applied(), Some("^(CORP_VAULT_ID$|corp-vault:)"));
+    }
+
+    #[test]
     fn names_and_values_that_only_look_like_secrets_are_shown() {
         for (name, value) in [
-            ("spark.hadoop.fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"),
+            (
+                "spark.hadoop.fs.s3a.aws.credentials.provider",
+                "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider",
+            ),
             ("spark.hadoop.hadoop.security.credential.provider.path", "jceks://hdfs/x.jceks"),
             ("spark.hadoop.fs.azure.account.keyprovider.acme", "org.apache.hadoop.fs.azure.ShellDecryptionKeyProvider"),
             ("spark.hadoop.fs.azure.account.auth.type", "OAuth"),

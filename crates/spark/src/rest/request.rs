@@ -10,7 +10,7 @@ use super::{
     coerce::{self, Entries, Texts},
     validate::{self, Fields},
 };
-use crate::{CreateSubmissionRequest, REDACTED, Refusal, SparkVersion, may_hold_secrets, yaml};
+use crate::{CreateSubmissionRequest, REDACTED, Refusal, SparkVersion, redaction::has_secret_words, yaml};
 
 /// Maximum number of bytes of a template as it is written in the request, with blanks and escapes. The limit of the template
 /// itself is lower.
@@ -173,7 +173,7 @@ fn other_message(class: String, entries: &[(String, &RawValue)], version: SparkV
 
 /// Creates the error for a body without an action, which Spark quotes. One with something like a secret isn't quoted.
 fn no_action(json: &str) -> RequestError {
-    RequestError::NoAction { json: if may_hold_secrets(json) { REDACTED.to_owned() } else { shortened(json) } }
+    RequestError::NoAction { json: if has_secret_words(json) { REDACTED.to_owned() } else { shortened(json) } }
 }
 
 /// Shortens a text to one page. Spark returns the whole body, which isn't necessary.

@@ -17,6 +17,9 @@ impl From<service::Error> for Problem {
                 Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
             }
             service::Error::Full { .. } => Self::new(Code::TooManyRequests, format!("{error}.")),
+            service::Error::Busy { .. } => {
+                Self::new(Code::Busy, format!("{error}; nothing was done. Try again in a moment."))
+            }
             service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))

@@ -1,6 +1,8 @@
 //! Labels and annotations, and secrets in variables, arguments and annotations.
 
-use sparkgate_policy::{IDENTITY_LABELS, InlineSecrets, MetadataKeys, PERMITTED_KEYS, Policy, SECRET_RULES, SecretRules};
+use sparkgate_policy::{
+    IDENTITY_LABELS, InlineSecrets, MetadataKeys, PERMITTED_KEYS, Policy, SECRET_RULES, SecretPattern, SecretRules,
+};
 
 use super::{
     Rule,
@@ -52,18 +54,20 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
         ),
     ];
     if policy.document().inline_secrets == InlineSecrets::Forbid {
-        let (of_secrets, rule) = secrets();
+        let (of_secrets, rule) = secrets(SecretPattern::applied());
         variables.extend(of_secrets);
         rules.push(rule);
     }
     (variables, rules)
 }
 
-/// Returns variables and the rule that a pod has no secret as plain text, by the rules of the gateway.
-fn secrets() -> (Vec<(&'static str, String)>, Rule) {
+/// Returns variables and the rule that a pod has no secret as plain text, by the rules of the gateway and an expression of the
+/// operator.
+fn secrets(operators: Option<&str>) -> (Vec<(&'static str, String)>, Rule) {
     let SecretRules { spark, names, plain_names, plain_values, values } = SECRET_RULES;
+    let words = operators.map_or_else(|| spark.to_owned(), |own| format!("{spark}|(?-i:{own})"));
     let variables = vec![
-        ("secretWords", literal(spark)),
+        ("secretWords", literal(&words)),
         ("secretKeys", literal(names)),
         ("plainKeys", literal(plain_names)),
         ("plainValues", literal(plain_values)),
@@ -124,4 +128,16 @@ fn permitted(policy: &Policy, keys: MetadataKeys) -> String {
         (MetadataKeys::Annotations, None) => {}
     }
     format!("key.startsWith('sparkgate.dev/') || key in {own} ||\n    ({})", conditions.join(" &&\n    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_of_the_operator_is_one_more_word() {
+        let words = |operators| secrets(operators).0.into_iter().find(|(name, _)| *name == "secretWords").unwrap().1;
+        assert_eq!(words(None), "'(?i)secret|password|token|access[.]?key'");
+        assert_eq!(words(Some("^CORP_'")), r"'(?i)secret|password|token|access[.]?key|(?-i:^CORP_\')'");
+    }
 }

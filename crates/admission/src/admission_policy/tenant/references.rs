@@ -110,9 +110,7 @@ fn ephemeral(policy: &Policy) -> Vec<Rule> {
     let condition = match policy.names(Names::StorageClasses).map(literal) {
         Some(classes) => {
             let attributes = format!("{TEMPLATE}.spec.?volumeAttributesClassName.orValue('')");
-            format!(
-                "{class}.orValue('').matches({classes}) && ({attributes} == '' || {attributes}.matches({classes}))"
-            )
+            format!("{class}.orValue('').matches({classes}) && ({attributes} == '' || {attributes}.matches({classes}))")
         }
         // The class with an empty name is that of volumes that exist already.
         None => format!("{class}.orValue('-') != ''"),
