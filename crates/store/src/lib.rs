@@ -70,7 +70,7 @@ pub use file_list::{DeletedFile, ListedFile};
 pub use file_uploads::{AddedPart, FilePart, FileUpload, Received};
 pub use files::{AddedFile, FileRecord, NewFile, UsedFile};
 pub use inspect::{Inspection, Migrations, Server};
-pub use installation::InstallationKeys;
+pub use installation::{Generation, InstallationKeys};
 pub use kept_logs::{KeptLog, LogEnd};
 pub use kill::KillAnswer;
 pub use lease::replica;
