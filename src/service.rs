@@ -33,6 +33,7 @@ mod signature;
 mod signing_keys;
 mod spark_lines;
 mod spark_ui;
+mod store_owner;
 mod submissions;
 mod submitter;
 mod tenancy;

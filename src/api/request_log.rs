@@ -132,7 +132,7 @@ mod tests {
             let mut request = Request::post(path).header(HEADER, "r-1").body(Body::empty()).unwrap();
             let address = "192.0.2.1:4711".parse().unwrap();
             let forwarded = Some("198.51.100.7".parse().unwrap());
-            request.extensions_mut().insert(Peer { address, forwarded, certificate: None });
+            request.extensions_mut().insert(Peer { address, forwarded, certificate: None, is_secure: false });
             router.clone().oneshot(request).await.unwrap();
         }
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

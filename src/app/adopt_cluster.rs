@@ -10,8 +10,15 @@ use crate::{cluster::Cluster, service, store::Store};
 pub(super) async fn adopt_cluster(settings: AdoptCluster) -> anyhow::Result<()> {
     let store = Store::connect(&settings.database.settings()?).await?;
     let cluster = Cluster::connect(&settings.place.settings()).await?;
-    service::adopt_cluster(&store, &cluster, settings.with_live_submissions).await?;
+    let AdoptCluster { with_live_submissions, same_store, .. } = settings;
+    service::adopt_cluster(&store, &cluster, with_live_submissions, same_store).await?;
     store.close().await;
     tracing::info!("the database belongs to this cluster now");
+    if !same_store {
+        tracing::warn!(
+            "the database counts as a copy: it changes nothing in the stores of files and logs that it had. If there is no other database \
+             that uses them, run this again with --same-store"
+        );
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, parser::ValueSource};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, builder::Resettable, parser::ValueSource};
 
 use super::{
     Cli,
@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The commands that read the file.
-const WITH_FILE: [&str; 10] = [
+const WITH_FILE: [&str; 11] = [
     "serve",
     "healthcheck",
     "doctor",
@@ -23,6 +23,7 @@ const WITH_FILE: [&str; 10] = [
     "migrate",
     "bootstrap-key",
     "adopt-cluster",
+    "rotate-installation-key",
     "release-finalizers",
     "admission",
     "render",
@@ -136,8 +137,10 @@ pub(super) fn with_file(command: Command) -> Command {
         );
     match command.get_name() {
         // A check and a list of the settings don't need those that come from elsewhere where the gateway runs.
+        // And a doctor says which are missing.
         "check" => command.mut_args(|option| option.required(false)).arg(file),
         "show" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
+        "doctor" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
         _ => command.arg(file.long(FILE)),
     }
 }
@@ -202,7 +205,7 @@ impl Arguments {
             let notes = settings.notes(&error.to_string());
             LoadError::CommandLine { error: error.format(&mut Cli::command()), notes }
         };
-        let mut matches = Cli::command().try_get_matches_from(arguments).map_err(failed)?;
+        let mut matches = without_empty(Cli::command()).try_get_matches_from(arguments).map_err(failed)?;
         let cli = Cli::from_arg_matches_mut(&mut matches).map_err(failed)?;
         Ok(Loaded { cli, settings, file, faults, arguments: self })
     }
@@ -227,7 +230,7 @@ impl Resolved {
             // The same setting may have another name in another command.
             let of_serve = known.iter().find(|known| known.get_env() == option.get_env());
             let name = of_serve.unwrap_or(&option).get_long().unwrap_or_default().to_owned();
-            let variable = option.get_env().and_then(|name| Some((name, std::env::var_os(name)?)));
+            let variable = option.get_env().and_then(|name| Some((name, variable(name)?)));
             let entry = file.as_ref().and_then(|file| Some((file, file.entry(&name)?)));
             let (origin, values) = if let Some(values) = on_command_line(given, &option) {
                 (Origin::Flag, values)
@@ -257,7 +260,24 @@ fn on_command_line(given: &ArgMatches, option: &Arg) -> Option<Vec<String>> {
 
 /// Returns what the arguments alone say, as far as they can be understood; `None` if they ask for help.
 fn given(arguments: &[OsString]) -> Option<ArgMatches> {
-    Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()
+    without_empty(Cli::command()).ignore_errors(true).try_get_matches_from(arguments).ok()
+}
+
+/// Returns the value of a variable that isn't empty: Compose and Helm set those that have no value.
+fn variable(name: &OsStr) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Takes empty variables for variables that aren't set.
+fn without_empty(command: Command) -> Command {
+    command
+        .mut_args(|option| match option.get_env() {
+            Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
+                option.env(Resettable::<clap::builder::OsStr>::Reset)
+            }
+            _ => option,
+        })
+        .mut_subcommands(without_empty)
 }
 
 /// Returns the names of the command and its subcommands.

@@ -23,7 +23,7 @@ use super::{
     serve::{self, Reload, Signals},
     settings::{
         AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve,
-        Spark, SparkUi, Webhooks,
+        Spark, SparkUi, Webhooks, person,
     },
 };
 use private::{PrivateToken, write_private};
@@ -79,8 +79,13 @@ async fn beside(
     let database = Database::new(postgres.url.clone());
     let place = Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() };
     // The sandbox keeps its objects in memory: each start is another cluster, without the drivers of the one before.
-    adopt_cluster(AdoptCluster { database: database.clone(), place: place.clone(), with_live_submissions: true })
-        .await?;
+    adopt_cluster(AdoptCluster {
+        database: database.clone(),
+        place: place.clone(),
+        with_live_submissions: true,
+        same_store: true,
+    })
+    .await?;
     let access_file = match settings.require_token {
         true => Some(private::access_file(dir, &database, listener.local_addr()?).await?),
         false => None,
@@ -95,7 +100,7 @@ async fn beside(
             submitter_dir: settings.submitter_dir.clone(),
             spark_lines_file: None,
             secret_pattern: None,
-            spark_user: None,
+            spark_user: Some(person()),
         },
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),

@@ -20,7 +20,7 @@ use crate::{
         AccessFile,
         doctor::{
             Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_files,
-            check_home, check_lineage, check_namespaces, check_pods, check_service_accounts,
+            check_home, check_lineage, check_namespaces, check_owner, check_pods, check_service_accounts,
         },
         error_chain,
     },
@@ -33,17 +33,33 @@ pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSe
     for finding in &mut findings {
         finding.message.push_str(&resolved.notes(&finding.message).replace('\n', ";").replace("  ", " "));
     }
-    match settings.files.open() {
-        Ok(Some((files, settings))) => findings.push(check_files(&files, &settings).await),
-        Ok(None) => {}
-        Err(error) => findings.push(Finding::failure("files.store", format!("{error:#}"), "correct the setting")),
-    }
+    let files = match settings.files.open() {
+        Ok(Some((files, settings))) => {
+            findings.push(check_files(&files, &settings).await);
+            Some(files)
+        }
+        Ok(None) => None,
+        Err(error) => {
+            findings.push(Finding::failure("files.store", format!("{error:#}"), "correct the setting"));
+            None
+        }
+    };
     let store = match settings.database.settings() {
         Ok(database) => check_database(&database, &mut findings).await,
-        Err(_) => None,
+        Err(_) => {
+            // What is wrong with a URL is a finding already.
+            if !settings.database.is_set() {
+                let remedy = "give --database-url (SPARKGATE_DATABASE_URL): postgres://user:password@host:port/name";
+                findings.push(Finding::failure("settings.database", "no database is named", remedy));
+            }
+            None
+        }
     };
     if let (Some(store), Some(keys)) = (&store, &keys) {
         findings.push(check_encryption(store, keys).await);
+    }
+    if let (Some(store), Some(files)) = (&store, files) {
+        findings.push(check_owner(store, files).await);
     }
     if let Some(server) = settings.webhooks.lineage_server() {
         findings.push(check_lineage(&server).await);

@@ -30,7 +30,7 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use log_store::LogStore;
 pub(super) use prices::Prices;
-pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
+pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark, person};
 pub(super) use spark_ui::SparkUi;
 pub(super) use webhooks::Webhooks;
 
@@ -104,6 +104,10 @@ pub(super) struct AdoptCluster {
     /// are started again.
     #[arg(long)]
     pub(super) with_live_submissions: bool,
+    /// No other database with this one's submissions is used any more: keep its stores of files and logs. Without this, the database
+    /// counts as a copy: it changes nothing in stores that another one may use, and sends no webhook about the submissions that it has.
+    #[arg(long)]
+    pub(super) same_store: bool,
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use cluster::{check_admission, check_api_server, check_home, check_namespaces, check_service_accounts};
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
-pub use files::{check_files, check_logs};
+pub use files::{check_files, check_logs, check_owner};
 pub use lineage::check_lineage;
 pub use pods::check_pods;
 

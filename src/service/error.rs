@@ -91,7 +91,7 @@ impl From<files::Error> for Error {
     fn from(error: files::Error) -> Self {
         count_failure(&error);
         match error {
-            files::Error::Unavailable { .. } => Self::FilesUnavailable(error),
+            files::Error::Unavailable { .. } | files::Error::Foreign { .. } => Self::FilesUnavailable(error),
             files::Error::Missing { .. } => {
                 Self::Internal("the object of a file is gone from its store".to_owned(), Box::new(error))
             }
@@ -138,6 +138,11 @@ impl Error {
             Self::FilesUnavailable(_) => "files",
             Self::ClusterUnavailable(_) | Self::Unanswered(_) | Self::Internal(..) => "internal",
         }
+    }
+
+    /// Returns whether the store of files belongs to another database, of which this one is a copy.
+    pub fn is_of_a_copy(&self) -> bool {
+        matches!(self, Self::FilesUnavailable(files::Error::Foreign { .. }))
     }
 
     /// Returns whether other transactions hold the rows or tables that a statement needs. The statement had no effect, and the

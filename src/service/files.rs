@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use super::{
     error::{Error, count_failure, error_chain},
     session::Session,
+    store_owner::StoreOwner,
 };
 use crate::{
     access::{Action, Tenant},
@@ -149,11 +150,20 @@ pub struct Files {
 struct Kept {
     objects: FileStore,
     settings: FileSettings,
+    owner: StoreOwner,
 }
 
 impl Kept {
+    /// Checks that files may be written: the store isn't that of a database of which this one is a copy.
+    async fn check_owner(&self) -> Result<(), FileError> {
+        Ok(self.owner.check(&self.objects).await?)
+    }
+
     /// Deletes an object that is not needed, with its copies.
     async fn delete(&self, object: &str) {
+        if !self.owner.may_delete(&self.objects).await {
+            return;
+        }
         let deleted = async {
             self.objects.delete(object).await?;
             match self.settings.driver_url {
@@ -188,7 +198,8 @@ impl Files {
     /// Keeps files in a store from now on. Only the first call has an effect.
     pub(super) fn keep_in(&self, objects: FileStore, settings: FileSettings) {
         let objects = objects.of_installation(self.installation.id);
-        let _ = self.kept.set(Kept { objects, settings });
+        let owner = StoreOwner::new(self.store.clone());
+        let _ = self.kept.set(Kept { objects, settings, owner });
     }
 
     /// Returns whether this gateway keeps files.

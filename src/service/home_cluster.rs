@@ -140,18 +140,27 @@ impl HomeCluster {
     }
 }
 
-/// Makes this cluster the database's own.
+/// Makes this cluster the database's own. Unless it keeps the `same_store`, it counts as a copy of a database that is still used: it
+/// changes nothing in the stores of files and logs, and sends no webhook about what it was copied with.
 ///
 /// # Errors
 /// [`HomeClusterError::LiveDrivers`] if submissions may have drivers in the other cluster and `with_live` isn't set; or the
 /// database or the API server doesn't answer.
-pub async fn adopt_cluster(store: &Store, cluster: &Cluster, with_live: bool) -> Result<(), HomeClusterError> {
+pub async fn adopt_cluster(
+    store: &Store,
+    cluster: &Cluster,
+    with_live: bool,
+    same_store: bool,
+) -> Result<(), HomeClusterError> {
     let live = store.count_with_a_driver().await.map_err(Error::from)?;
     if live > 0 && !with_live {
         return Err(HomeClusterError::LiveDrivers(live));
     }
     // Detects an API server that doesn't answer before the old cluster is forgotten.
     cluster.namespace_uids().await.map_err(Error::from)?;
+    // Before anything is recorded here that a webhook could tell.
+    let noted = if same_store { store.become_original().await } else { store.become_copy().await };
+    noted.map_err(Error::from)?;
     store.forget_cluster().await.map_err(Error::from)?;
     check(store, cluster).await
 }

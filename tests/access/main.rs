@@ -6,6 +6,7 @@
 mod audit;
 mod canaries;
 mod cluster;
+mod copies;
 mod encryption;
 mod forced;
 mod foreign;

@@ -172,9 +172,9 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
 
     let store = Store::new(other.pool.clone());
     let cluster = sparkgate::cluster::Cluster::new(other.client.clone(), std::slice::from_ref(&other.namespace));
-    let refused = sparkgate::service::adopt_cluster(&store, &cluster, false).await.unwrap_err();
+    let refused = sparkgate::service::adopt_cluster(&store, &cluster, false, true).await.unwrap_err();
     assert!(refused.to_string().contains("1 submissions may have drivers"), "{refused}");
-    sparkgate::service::adopt_cluster(&store, &cluster, true).await.unwrap();
+    sparkgate::service::adopt_cluster(&store, &cluster, true, true).await.unwrap();
     eventually(|| async { (other.service.launcher.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") })
         .await;
     assert_eq!(other.events(&queued).await.last().unwrap(), "PENDING");

@@ -485,6 +485,18 @@ async fn the_lines_say_what_to_do() {
     drop(patient);
 }
 
+#[test]
+fn a_database_that_is_not_named_is_a_finding() {
+    let mut command = sparkgate();
+    command.args(["doctor", "--kubeconfig=/nowhere"]).env_remove("SPARKGATE_DATABASE_URL");
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["failure  settings.database", "give --database-url (SPARKGATE_DATABASE_URL)", "kubernetes.reachable"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
 /// A server that answers every request with a status, until the test ends. Returns its URL.
 fn lineage_server(status: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

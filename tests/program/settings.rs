@@ -94,6 +94,7 @@ fn a_check_finds_the_faults_of_the_file_and_of_the_files_that_it_names() {
         "did you mean `max-retries`?",
         "/nowhere.conf (--spark-defaults)",
         "toml:2: `spark-defaults` is set here",
+        "toml:3: `access-file` is set here",
         "--log \"=,=\" is not a filter",
         "reading the encryption key file /nowhere.keys",
         "toml:5: `encryption-key-file` is set here",
@@ -102,14 +103,26 @@ fn a_check_finds_the_faults_of_the_file_and_of_the_files_that_it_names() {
     ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
-    // The access file is read with the Spark defaults.
-    fs::write(dir.path().join("ok.conf"), "").unwrap();
-    let path = file(
-        &dir,
-        &format!("spark-defaults = \"{}/ok.conf\"\naccess-file = \"{}\"\n", dir.path().display(), access.display()),
-    );
+    let path = file(&dir, "spark-defaults = \"/nowhere.conf\"\nlisten = \"0.0.0.0:1\"\ntrusted-network = true\n");
     let said = text(&config(&["check"], &path).stdout);
-    assert!(said.contains("toml:2: `access-file` is set here"), "{said}");
+    assert!(said.contains("/nowhere.conf") && said.contains("warning: there is no access file"), "{said}");
+}
+
+#[test]
+fn an_empty_variable_is_one_that_is_not_set() {
+    let dir = TempDir::new().unwrap();
+    let path = file(&dir, "max-retries = 7\n");
+    let mut command = sparkgate();
+    let empty = ["LIVY_LISTEN", "TLS_KEY", "ACCESS_FILE", "FILES_URL", "MAX_RETRIES", "TRUSTED_NETWORK", "RETENTION"];
+    command.envs(empty.map(|name| (format!("SPARKGATE_{name}"), "")));
+    let output = run(command.args(["config", "show", "--json", "--config"]).arg(&path));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let setting = |name: &str| shown["settings"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+    assert_eq!((&setting("max-retries")["value"], &setting("max-retries")["origin"]["line"]), (&"7".into(), &1.into()));
+    assert_eq!(setting("livy-listen")["value"], Value::Null);
+    assert_eq!(setting("retention")["origin"]["kind"], "default");
+    let output = run(sparkgate().args(["serve", "--help"]).env("SPARKGATE_MAX_RETRIES", ""));
+    assert!(output.status.success());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod collected;
 mod named;
 mod object;
 mod open;
+mod owner;
 mod pod_log;
 mod probe;
 mod sweep;
@@ -41,6 +42,12 @@ pub enum Error {
     /// The store can't be reached, or refuses: a retry may succeed.
     #[error("{action}: the file store {store} is not available")]
     Unavailable { action: &'static str, store: String, source: object_store::Error },
+    /// The store belongs to another database with the same installation: nothing may be changed.
+    #[error(
+        "the file store {store} belongs to the database that this one is a copy of: its operator can give this gateway another store, or \
+         run `sparkgate adopt-cluster --same-store` if the other database is gone"
+    )]
+    Foreign { store: String },
 }
 
 /// The objects of one directory, or of one prefix in a bucket. Cheap to clone.

@@ -19,7 +19,47 @@ pub struct InstallationKeys {
     pub others: Vec<Option<Vec<String>>>,
 }
 
+/// A database among those that are copies of one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Generation {
+    pub id: Uuid,
+    /// Whether it is a copy of another one.
+    pub is_copy: bool,
+}
+
 impl Store {
+    /// Returns which of the databases with this installation this one is.
+    pub async fn generation(&self) -> Result<Generation, Error> {
+        let generation = "SELECT coalesce(generation, id) AS id, copy_of IS NOT NULL AS is_copy FROM installation";
+        within("reading the generation of the database", sqlx::query_as(generation).fetch_one(&self.patient)).await
+    }
+
+    /// Notes that the database is a copy of one that is still used. What is to be sent to webhooks is the original's to send.
+    pub async fn become_copy(&self) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "WITH dead AS (
+                 UPDATE webhook_deliveries SET status = 'dead', ended_at = clock_timestamp(),
+                     error = 'the database is a copy: its original sends this'
+                 WHERE status = 'pending'
+             )
+             UPDATE installation SET copy_of = coalesce(copy_of, generation, id), generation = gen_random_uuid(),
+                 copied_until = (SELECT coalesce(max(number), -1) FROM submissions)",
+        )
+        .execute(&self.patient);
+        within("noting that the database is a copy", statement).await?;
+        Ok(())
+    }
+
+    /// Notes that the database takes the place of the one that it is a copy of, if it is one.
+    pub async fn become_original(&self) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "UPDATE installation SET generation = copy_of, copy_of = NULL, copied_until = -1 WHERE copy_of IS NOT NULL",
+        )
+        .execute(&self.patient);
+        within("noting that the database is no copy", statement).await?;
+        Ok(())
+    }
+
     /// Returns the installation, which is the same for all replicas of one database.
     pub async fn installation(&self) -> Result<Installation, Error> {
         let statement = sqlx::query_as("SELECT id, key FROM installation").fetch_one(&self.patient);

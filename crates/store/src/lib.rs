@@ -73,7 +73,7 @@ pub use file_uploads::{AddedPart, FilePart, FileUpload, Received};
 pub use files::{AddedFile, FileRecord, NewFile, UsedFile};
 pub use history::LostNumbers;
 pub use inspect::{Inspection, Migrations, OldSnapshot, Server};
-pub use installation::InstallationKeys;
+pub use installation::{Generation, InstallationKeys};
 pub use kept_logs::{KeptLog, LogEnd};
 pub use kill::KillAnswer;
 pub use lease::{Renewed, replica};

@@ -34,7 +34,7 @@ async fn start_with(settings: ServerSettings) -> (SocketAddr, DropGuard) {
 
 /// Answers with what a handler sees of the connection.
 async fn peer(Extension(peer): Extension<Peer>) -> String {
-    let Peer { address, forwarded, certificate } = peer;
+    let Peer { address, forwarded, certificate, is_secure: _ } = peer;
     let certificate = certificate.map_or(0, |certificate| certificate.len());
     format!("{} {forwarded:?} {certificate} done", address.ip())
 }

@@ -12,6 +12,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use x509_parser::parse_x509_certificate;
 
 use crate::{
+    access::Access,
     app::{
         settings::{Logs, Serve},
         telemetry::log_filter,
@@ -28,6 +29,7 @@ use crate::{
 /// A certificate that expires sooner is reported. Those of cert-manager are renewed a month before.
 const SOON: TimeDelta = TimeDelta::days(14);
 const REPAIR: &str = "correct the setting";
+const ACCESS: &str = "files.access";
 
 /// The findings, and what could be read.
 pub(in crate::app) struct Checked {
@@ -67,7 +69,13 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
             Finding::failure("files.spark", format!("{error:#}"), "correct the file, or the setting that names it")
         }
     });
-    let access = spark.ok().and_then(|spark| access(settings, spark, &mut findings));
+    let access = match spark {
+        Ok(spark) => access(settings, spark, &mut findings),
+        Err(_) => {
+            findings.push(access_alone(settings));
+            None
+        }
+    };
     let keys = keys(settings, &mut findings);
     if let Some(token) = &settings.webhooks.openlineage_token_file {
         findings.extend(mode("files.openlineage-token", token, "--openlineage-token-file"));
@@ -135,8 +143,29 @@ fn expiry(path: &Path) -> Option<DateTime<Utc>> {
     chain.filter_map(Result::ok).filter_map(end).min()
 }
 
+/// Checks the access file by itself: the settings that its tenants refer to can't be used.
+fn access_alone(settings: &Serve) -> Finding {
+    let Some(path) = &settings.access_file else { return no_access_file(settings) };
+    let parsed = fs::read_to_string(path).map_err(anyhow::Error::from);
+    match parsed.and_then(|text| Ok(Access::parse(&text)?)) {
+        Ok(_) => Finding::ok(ACCESS, "the access file can be read"),
+        Err(error) => {
+            let message = format!("--access-file: {}: {error:#}", path.display());
+            Finding::failure(ACCESS, message, "correct the file (docs/access.md)")
+        }
+    }
+}
+
+fn no_access_file(settings: &Serve) -> Finding {
+    let text = "there is no access file: every caller that reaches the gateway may submit, read and kill everything";
+    if settings.http.listen.ip().is_loopback() {
+        Finding::ok(ACCESS, text)
+    } else {
+        Finding::warning(ACCESS, text, "write an access file (docs/access.md) and give --access-file")
+    }
+}
+
 fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -> Option<Arc<AccessFile>> {
-    const CHECK: &str = "files.access";
     let combined = Settings {
         spark,
         outcome_finalizer: settings.kubernetes.outcome_finalizer,
@@ -144,24 +173,18 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
         kept_log: settings.kept_log.bytes(),
     };
     let Some(path) = &settings.access_file else {
-        let text =
-            "there is no access file: every caller that reaches the gateway may submit, read and kill everything";
-        findings.push(if settings.http.listen.ip().is_loopback() {
-            Finding::ok(CHECK, text)
-        } else {
-            Finding::warning(CHECK, text, "write an access file (docs/access.md) and give --access-file")
-        });
+        findings.push(no_access_file(settings));
         return Some(Arc::new(AccessFile::none(combined)));
     };
     match AccessFile::open(path.clone(), combined) {
         Ok(file) => {
             let tenants = file.current().access().tenants().count();
-            findings.push(Finding::ok(CHECK, format!("the access file can be used: it has {tenants} tenants")));
+            findings.push(Finding::ok(ACCESS, format!("the access file can be used: it has {tenants} tenants")));
             Some(Arc::new(file))
         }
         Err(error) => {
             let message = format!("--access-file: {}", error_chain(&error));
-            findings.push(Finding::failure(CHECK, message, "correct the file (docs/access.md)"));
+            findings.push(Finding::failure(ACCESS, message, "correct the file (docs/access.md)"));
             None
         }
     }

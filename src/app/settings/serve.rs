@@ -318,10 +318,29 @@ impl Spark {
     }
 }
 
+/// Returns the person who runs `dev`: as [`account`], but by the machine's list of accounts if there was no login, as under cron.
+pub(in crate::app) fn person() -> String {
+    let listed = || {
+        let (id, accounts) =
+            (rustix::process::getuid().as_raw().to_string(), std::fs::read_to_string("/etc/passwd").ok()?);
+        let of = |line: &str| {
+            let mut fields = line.split(':');
+            let (name, uid) = (fields.next()?, fields.nth(1)?);
+            (uid == id).then(|| name.to_owned())
+        };
+        accounts.lines().find_map(of)
+    };
+    login().or_else(listed).unwrap_or_else(|| "sparkgate".to_owned())
+}
+
 /// Returns the account that this process runs as, from the variables that a login sets.
 pub(in crate::app) fn account() -> String {
+    login().unwrap_or_else(|| "sparkgate".to_owned())
+}
+
+fn login() -> Option<String> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(set).unwrap_or_else(|| "sparkgate".to_owned())
+    ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(set)
 }
 
 #[cfg(test)]

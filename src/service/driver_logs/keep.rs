@@ -27,7 +27,7 @@ const AT_ONCE: usize = 500;
 impl DriverLogs {
     /// Stores the logs of followed pods from now on. Only the first call has an effect.
     pub(in crate::service) fn keep_in(&self, objects: FileStore, installation: Uuid, settings: LogStoreSettings) {
-        let stored = Arc::new(Stored::new(objects.logs_of_installation(installation), settings));
+        let stored = Arc::new(Stored::new(self.store.clone(), objects.logs_of_installation(installation), settings));
         let _ = self.keeper.set(Keeper::new(self.store.clone(), &self.cluster, stored));
     }
 
@@ -80,6 +80,9 @@ impl DriverLogs {
     pub async fn sweep(&self, now: DateTime<Utc>) -> Result<usize, Error> {
         let Some(stored) = self.stored() else { return Ok(0) };
         let (objects, before) = (&stored.objects, now - ORPHANED);
+        if !stored.owner.is_ours(objects).await? {
+            return Ok(0);
+        }
         let mut deleted = 0;
         for tenant in objects.folders("").await? {
             for day in objects.folders(&tenant).await? {

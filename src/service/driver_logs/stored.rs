@@ -8,10 +8,13 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::{
-    files::{self, FileStore, LogEnding, LogFolder, LogIndex, tenant_folder},
+    files::{FileStore, LogEnding, LogFolder, LogIndex, tenant_folder},
     metrics::metrics,
-    service::error::{Error, error_chain},
-    store::LogTarget,
+    service::{
+        error::{Error, error_chain},
+        store_owner::StoreOwner,
+    },
+    store::{LogTarget, Store},
     submission::SubmissionId,
 };
 
@@ -30,6 +33,7 @@ pub struct LogStoreSettings {
 pub(super) struct Stored {
     pub(super) objects: FileStore,
     pub(super) settings: LogStoreSettings,
+    pub(super) owner: StoreOwner,
     /// The last write failed.
     is_away: AtomicBool,
 }
@@ -41,8 +45,8 @@ pub(super) struct StoredLog {
 }
 
 impl Stored {
-    pub(super) fn new(objects: FileStore, settings: LogStoreSettings) -> Self {
-        Self { objects, settings, is_away: AtomicBool::new(false) }
+    pub(super) fn new(store: Store, objects: FileStore, settings: LogStoreSettings) -> Self {
+        Self { objects, settings, owner: StoreOwner::new(store), is_away: AtomicBool::new(false) }
     }
 
     /// Returns the folder of a container's log.
@@ -64,7 +68,7 @@ impl Stored {
     }
 
     /// Records that a write failed.
-    pub(super) fn failed(&self, error: &files::Error) {
+    pub(super) fn failed(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) {
         metrics().log_store_errors.inc();
         if !self.is_away.swap(true, Ordering::Relaxed) {
             tracing::warn!("logs can't be stored, and wait on their nodes: {}", error_chain(error));

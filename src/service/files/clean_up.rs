@@ -36,6 +36,9 @@ impl Files {
     /// The database fails. An object that can't be deleted is left to [`Files::sweep`].
     pub async fn clean_up(&self, believed_until: Option<DateTime<Utc>>) -> Result<SweptFiles, Error> {
         let Some(kept) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        if !kept.owner.is_ours(&kept.objects).await? {
+            return Ok(SweptFiles::default());
+        }
         let mut swept =
             SweptFiles { more: self.store.release_files(ROUND).await? >= u64::from(ROUND), ..SweptFiles::default() };
         let given_up = self.store.delete_given_up_uploads(ROUND, believed_until).await?;
@@ -58,7 +61,10 @@ impl Files {
     /// # Errors
     /// The database or the store fails.
     pub async fn sweep(&self, now: DateTime<Utc>) -> Result<SweptFiles, Error> {
-        let Some(Kept { objects, .. }) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        let Some(Kept { objects, owner, .. }) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        if !owner.is_ours(objects).await? {
+            return Ok(SweptFiles::default());
+        }
         let before = now - ORPHANED;
         let mut orphans = objects.delete_parts_older_than(before).await?;
         let mut old = objects.older_than(before).try_chunks(AT_ONCE);

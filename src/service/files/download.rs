@@ -85,7 +85,7 @@ impl Files {
 
     fn of(&self, file: FileRecord) -> Result<Download, FileError> {
         let FileRecord { sha256, size, object } = file;
-        let Kept { objects, settings } = self.kept()?;
+        let Kept { objects, settings, .. } = self.kept()?;
         let (objects, places, patience) = (objects.clone(), self.downloads.clone(), settings.patience);
         Ok(Download { sha256, size, object, objects, places, patience })
     }

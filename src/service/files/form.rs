@@ -128,6 +128,7 @@ impl Files {
     ) -> Result<Uploaded, FileError> {
         let tenant = tenant(caller, namespace)?;
         let kept = self.kept()?;
+        kept.check_owner().await?;
         let largest = kept.settings.largest;
         let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
         self.check_quota(tenant, 0).await?;

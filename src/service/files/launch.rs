@@ -41,7 +41,7 @@ impl Files {
 
     /// Returns the URI of a file in its store, if drivers read the store themselves.
     fn uri_of(&self, file: &FileRecord, name: &str) -> Option<String> {
-        let Kept { objects, settings } = self.kept.get()?;
+        let Kept { objects, settings, .. } = self.kept.get()?;
         let decoded = percent_decode_str(name).decode_utf8_lossy();
         let base = settings.driver_url.as_ref().filter(|_| FileStore::copies(file.size, &decoded))?;
         Some(format!("{}/{}", base.trim_end_matches('/'), objects.place_by_name(&file.object, name)))

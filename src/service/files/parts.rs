@@ -95,6 +95,7 @@ impl Files {
     ) -> Result<Resumed, FileError> {
         let tenant = tenant(caller, namespace)?;
         let kept = self.kept()?;
+        kept.check_owner().await?;
         let NewPart { sha256, offset, length, is_last } = part;
         let largest = kept.settings.largest;
         if offset.saturating_add(length.unwrap_or(0)) > largest {
@@ -246,7 +247,7 @@ impl Files {
                         self.discard(kept, upload).await;
                         Ok(Resumed::Elsewhere(0))
                     }
-                    error @ files::Error::Unavailable { .. } => Err(error.into()),
+                    error @ (files::Error::Unavailable { .. } | files::Error::Foreign { .. }) => Err(error.into()),
                 };
             }
         }

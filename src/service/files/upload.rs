@@ -63,6 +63,7 @@ impl Files {
     ) -> Result<Uploaded, FileError> {
         let tenant = tenant(caller, namespace)?;
         let kept = self.kept()?;
+        kept.check_owner().await?;
         let largest = kept.settings.largest;
         if length.is_some_and(|length| length > largest) {
             return Err(FileError::TooLarge(largest));

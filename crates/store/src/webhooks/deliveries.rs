@@ -179,6 +179,8 @@ impl Store {
                  JOIN hooks w ON w.tenant = whose.tenant
                  LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = s.event_attempt
                  WHERE s.sequence > w.since
+                   -- The original tells of what the database was copied with.
+                   AND s.number > (SELECT copied_until FROM installation)
                    AND (NOT w.own OR w.principal = s.principal)
                    AND (w.submission_id IS NULL OR w.submission_id = s.id)
                    AND (w.format <> 'openlineage' OR s.event_state NOT IN ('LAUNCHING', 'PENDING', 'KILLING'))

@@ -49,13 +49,16 @@ impl From<service::Error> for Problem {
                 cause: Some(cause),
                 ..Self::new(Code::ClusterUnavailable, "Kubernetes doesn't answer; try again in a moment.")
             },
-            service::Error::FilesUnavailable(_) => Self {
-                cause: Some(cause),
-                ..Self::new(
-                    Code::FilesUnavailable,
-                    "The file store doesn't answer; nothing was done. Try again in a moment.",
-                )
-            },
+            error @ service::Error::FilesUnavailable(_) => {
+                let detail = match error.is_of_a_copy() {
+                    true => {
+                        "The file store belongs to the database that this gateway's is a copy of; nothing was done. The operator can give it \
+                         another store, or run `sparkgate adopt-cluster --same-store` if the original is gone."
+                    }
+                    false => "The file store doesn't answer; nothing was done. Try again in a moment.",
+                };
+                Self { cause: Some(cause), ..Self::new(Code::FilesUnavailable, detail) }
+            }
             service::Error::Internal(..) => Self::internal(cause),
         }
     }

@@ -12,7 +12,7 @@ use tokio::{
 use super::parts::{Parts, Source, Stage};
 use crate::{
     cluster::{LogAnswer, LogBytes, LogOf, LogPart},
-    files::{self, LogEnding},
+    files::LogEnding,
     metrics::metrics,
     service::{
         driver_logs::{stored::Stored, writer::LogWriter},
@@ -49,7 +49,7 @@ struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    async fn wait_after(&mut self, error: &files::Error) {
+    async fn wait_after(&mut self, error: &(dyn std::error::Error + Send + Sync + 'static)) {
         self.stored.failed(error);
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -123,6 +123,10 @@ impl Reading {
     async fn writer(&self, target: &LogTarget) -> Option<LogWriter> {
         let folder = self.parts.stored.folder(&self.source.submission, target, self.source.executor);
         let mut patience = self.patience();
+        let stored = &self.parts.stored;
+        while let Err(error) = stored.owner.check(&stored.objects).await {
+            patience.wait_after(&error).await;
+        }
         loop {
             match LogWriter::resume(folder.clone()).await {
                 Ok(writer) => return writer,
