@@ -154,7 +154,7 @@ impl Webhooks {
 
     /// Sends what is due to one webhook, for a limited time.
     async fn turn(self: Arc<Self>, due: DueWebhook, failing: Arc<Mutex<HashMap<String, Instant>>>, ended: Arc<Notify>) {
-        let Some(_place) = self.shares.acquire(&due.webhook.tenant).await else { return };
+        let _place = self.shares.acquire(&due.webhook.tenant, "").await;
         let id = &due.webhook.id;
         let had_failed = failing.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id);
         match self.serve(&due, had_failed).await {
