@@ -83,7 +83,7 @@ pub use self::{
         wait::{Target, Waited},
     },
     files::{
-        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Resumed, Uploaded,
+        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed, Uploaded,
         clean_up::SweptFiles, reference::is_sha256,
     },
     health::{Health, Readiness, Reason},

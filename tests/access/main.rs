@@ -19,5 +19,6 @@ mod policy;
 mod reload;
 mod spark_listener;
 mod tenants;
+mod transfers;
 mod usage;
 mod world;

@@ -45,6 +45,8 @@ pub enum AddedFile {
 pub struct UsedFile {
     #[sqlx(flatten)]
     pub file: FileRecord,
+    /// The tenant that it belongs to.
+    pub owner: String,
     /// Whether the submission has ended.
     pub ended: bool,
 }
@@ -182,7 +184,7 @@ impl Store {
         let action = "reading a file of a submission";
         let mut connection = self.connection(action).await?;
         let statement = sqlx::query_as(
-            "SELECT sha256, size, object, state = ANY($3) AS ended
+            "SELECT sha256, size, object, files.tenant AS owner, state = ANY($3) AS ended
              FROM file_uses JOIN files USING (tenant, sha256) JOIN submissions ON id = submission_id
              WHERE submission_id = $1 AND sha256 = $2",
         )
