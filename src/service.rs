@@ -85,7 +85,7 @@ pub use self::{
         wait::{Target, Waited},
     },
     files::{
-        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Resumed, Uploaded,
+        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed, Uploaded,
         clean_up::SweptFiles, reference::is_sha256,
     },
     health::{Health, Readiness, Reason},
@@ -184,10 +184,17 @@ impl Service {
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
-        let logs = Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing));
+        let logs = Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone()));
         let finalizer = settings.outcome_finalizer;
-        let effects =
-            Effects::new(store.clone(), cluster.clone(), leases.clone(), wakeups.clone(), logs.clone(), finalizer);
+        let effects = Effects::new(
+            store.clone(),
+            cluster.clone(),
+            leases.clone(),
+            wakeups.clone(),
+            logs.clone(),
+            finalizer,
+            access.clone(),
+        );
         let effects = Arc::new(effects);
         let files = Arc::new(Files::new(store.clone(), installation.clone()));
         let launcher = Launcher::new(

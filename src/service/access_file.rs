@@ -67,6 +67,12 @@ impl AccessFile {
         Self::new(None, tenancy, String::new(), settings)
     }
 
+    /// Returns the name of the tenant that a namespace belongs to; empty if it belongs to none.
+    pub(super) fn tenant_of(&self, namespace: &str) -> String {
+        let current = self.current();
+        current.access().tenant_of_namespace(namespace).map(|tenant| tenant.name.clone()).unwrap_or_default()
+    }
+
     /// Reads the file.
     ///
     /// # Errors

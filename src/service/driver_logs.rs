@@ -11,7 +11,10 @@ mod stored;
 mod target;
 mod writer;
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -19,12 +22,12 @@ use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use self::keeper::Keeper;
-use super::{error::Error, rate_limits::Exceeded, shares::Shares, tenant_slots::TenantSlots};
+use super::{access_file::AccessFile, error::Error, rate_limits::Exceeded, shares::Shares, tenant_slots::TenantSlots};
 use crate::{cluster::Cluster, files::CollectedLogs, store::Store};
 
 pub use self::stored::LogStoreSettings;
 
-/// Maximum number of logs of one namespace that a process reads concurrently. Each one holds a stream of the API server.
+/// Maximum number of logs of one namespace that a process reads concurrently; of all, twice as many. Each one holds a stream of the API server.
 const READERS: usize = 200;
 
 /// Maximum number of concurrent lists of events in one namespace: an API server may have to read all its events for those of
@@ -54,14 +57,21 @@ pub struct DriverLogs {
     early: Shares,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
+    access: Arc<AccessFile>,
 }
 
 impl DriverLogs {
-    pub(super) fn new(store: Store, cluster: Cluster, kept_log: usize, closing: CancellationToken) -> Self {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        kept_log: usize,
+        closing: CancellationToken,
+        access: Arc<AccessFile>,
+    ) -> Self {
         let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
         let (early, of_tenants) = (Shares::new(EARLY), TenantSlots::new("logReaders"));
         let (keeper, collected) = (OnceLock::new(), OnceLock::new());
-        Self { store, cluster, kept_log, keeper, collected, readers, of_tenants, event_lists, early, closing }
+        Self { store, cluster, kept_log, keeper, collected, readers, of_tenants, event_lists, early, closing, access }
     }
 }
 

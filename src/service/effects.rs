@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use self::circuit_breaker::{CircuitBreakers, Failure};
 use super::{
+    access_file::AccessFile,
     driver_logs::DriverLogs,
     encryption::Undecryptable,
     error::{Error, error_chain},
@@ -27,7 +28,7 @@ use crate::{
     traces::{Span, attribute},
 };
 
-/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
+/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed; of all, twice as many.
 const FINISHING: usize = 32;
 /// Tries of a write to a pod after its outcome is committed: about ten minutes.
 pub(super) const FINISH_TRIES: u32 = 24;
@@ -48,7 +49,8 @@ pub(super) struct Effects {
     outcome_finalizer: bool,
     pub(super) breakers: CircuitBreakers,
     /// Limits concurrent writes to pods after their outcome is committed.
-    finishing: Arc<Shares>,
+    finishing: Shares,
+    access: Arc<AccessFile>,
 }
 
 /// The submission and attempt whose row and objects an effect concerns.
@@ -116,14 +118,15 @@ impl Effects {
         wakeups: Arc<Wakeups>,
         logs: Arc<DriverLogs>,
         outcome_finalizer: bool,
+        access: Arc<AccessFile>,
     ) -> Self {
-        let (breakers, finishing) = (CircuitBreakers::default(), Arc::new(Shares::new(FINISHING)));
-        Self { store, cluster, leases, wakeups, logs, outcome_finalizer, breakers, finishing }
+        let (breakers, finishing) = (CircuitBreakers::default(), Shares::new(FINISHING));
+        Self { store, cluster, leases, wakeups, logs, outcome_finalizer, breakers, finishing, access }
     }
 
-    /// Waits for a permit to write to a pod whose outcome is committed. Returns `None` if this process ends.
-    pub(super) async fn permit_to_finish(&self, namespace: &str) -> Option<Place> {
-        self.finishing.acquire(namespace).await
+    /// Waits for a place to write to a pod whose outcome is committed.
+    pub(super) async fn permit_to_finish(&self, namespace: &str) -> Place {
+        self.finishing.acquire(&self.access.tenant_of(namespace), namespace).await
     }
 
     /// Runs a machine until it settles.
@@ -274,10 +277,11 @@ impl Effects {
     /// Archives the log and the events in the background, for a pod without our finalizer.
     fn archive_in_background(&self, subject: &Subject<'_>, uid: &str) {
         let (finishing, logs) = (self.finishing.clone(), self.logs.clone());
+        let tenant = self.access.tenant_of(subject.namespace);
         let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         tokio::spawn(async move {
-            let _one = finishing.acquire(&namespace).await;
+            let _one = finishing.acquire(&tenant, &namespace).await;
             logs.archive(&id, attempt, &LogOf { namespace: &namespace, pod: &pod, uid: &uid }).await;
         });
     }
@@ -286,6 +290,7 @@ impl Effects {
     /// labels.
     fn remove_finalizer_in_background(&self, subject: &Subject<'_>, uid: &str) {
         let (finishing, cluster) = (self.finishing.clone(), self.cluster.clone());
+        let tenant = self.access.tenant_of(subject.namespace);
         let (id, uid) = (subject.id.clone(), uid.to_owned());
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         tokio::spawn(async move {
@@ -293,7 +298,7 @@ impl Effects {
             for _ in 0..FINISH_TRIES {
                 sleep(pause).await;
                 pause = (pause * 2).min(FINISH_PAUSE_MAX);
-                let _one = finishing.acquire(&namespace).await;
+                let _one = finishing.acquire(&tenant, &namespace).await;
                 let Err(error) = cluster.remove_finalizer(&namespace, &pod, &uid).await else { return };
                 tracing::warn!(submission = %id, retry_in = ?pause, "removing the finalizer failed: {}", error_chain(&error));
             }

@@ -8,6 +8,7 @@ mod download;
 mod form;
 pub(super) mod launch;
 mod list;
+mod pace;
 mod parts;
 pub(super) mod reference;
 mod submit;
@@ -19,11 +20,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Semaphore;
-
 use super::{
     error::{Error, count_failure, error_chain},
+    rate_limits::FetchLimits,
     session::Session,
+    shares::Shares,
     store_owner::StoreOwner,
 };
 use crate::{
@@ -38,13 +39,14 @@ use crate::{
 pub use download::{Download, Fetched};
 pub use form::FormFiles;
 pub use list::{FilePage, ListedFile};
+pub use pace::Pace;
 pub use parts::{NewPart, Resumed};
 pub use upload::Uploaded;
 
-/// Uploads at the same time. Each holds up to three parts of 5 MiB in memory. More wait.
-const UPLOADS: usize = 16;
-/// Downloads at the same time. Each holds a part of 4 MiB. More wait.
-const DOWNLOADS: usize = 64;
+/// Uploads of one caller at the same time; of all, twice as many. Each holds up to three parts of 5 MiB in memory. More wait.
+const UPLOADS: usize = 8;
+/// Downloads by one submission or caller at the same time; of all, twice as many. Each holds a part of 1 MiB. More wait.
+const DOWNLOADS: usize = 32;
 
 /// Where files are kept, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct FileSettings {
     pub unused_ttl: Option<Duration>,
     /// How long a driver or an executor waits for its file while the database or the store is away.
     pub patience: Duration,
+    /// How slow a client may be.
+    pub pace: Pace,
 }
 
 impl FileSettings {
@@ -92,6 +96,9 @@ pub enum FileError {
         "the files of tenant {tenant} take {bytes} bytes; with this one they would exceed its limit `fileBytes`, {most}"
     )]
     Quota { tenant: String, bytes: u64, most: u64 },
+    /// The client sent too little for too long.
+    #[error("the upload is too slow after {0} bytes: at least {each} bytes a second have to arrive", each = .1.bytes_per_second)]
+    TooSlow(u64, Pace),
     /// The client didn't send all of it.
     #[error("the upload broke off after {0} bytes: {1}")]
     Broken(u64, String),
@@ -125,6 +132,7 @@ impl FileError {
     fn outcome(&self) -> &'static str {
         match self {
             Self::Broken(..) => "broken",
+            Self::TooSlow(..) => "slow",
             Self::Mismatch { .. } => "mismatch",
             Self::Quota { .. } => "quota",
             Self::Busy => "busy",
@@ -142,8 +150,11 @@ pub struct Files {
     installation: Arc<Installation>,
     /// Set at the start, unless the gateway keeps no files.
     kept: OnceLock<Kept>,
-    uploads: Semaphore,
-    downloads: Arc<Semaphore>,
+    /// By tenant and caller.
+    uploads: Shares,
+    /// By tenant, and by submission or caller.
+    downloads: Shares,
+    fetches: FetchLimits,
 }
 
 /// Where files are kept.
@@ -191,8 +202,8 @@ fn count(outcome: &'static str) {
 
 impl Files {
     pub(super) fn new(store: Store, installation: Arc<Installation>) -> Self {
-        let (uploads, downloads) = (Semaphore::new(UPLOADS), Arc::new(Semaphore::new(DOWNLOADS)));
-        Self { store, installation, kept: OnceLock::new(), uploads, downloads }
+        let (uploads, downloads) = (Shares::new(UPLOADS), Shares::new(DOWNLOADS));
+        Self { store, installation, kept: OnceLock::new(), uploads, downloads, fetches: FetchLimits::new() }
     }
 
     /// Keeps files in a store from now on. Only the first call has an effect.
@@ -205,6 +216,16 @@ impl Files {
     /// Returns whether this gateway keeps files.
     pub fn are_kept(&self) -> bool {
         self.kept.get().is_some()
+    }
+
+    /// Returns how many files are being uploaded.
+    pub fn uploading(&self) -> usize {
+        self.uploads.held()
+    }
+
+    /// Returns how many files are being read.
+    pub fn downloading(&self) -> usize {
+        self.downloads.held()
     }
 
     fn kept(&self) -> Result<&Kept, FileError> {

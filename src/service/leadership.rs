@@ -6,6 +6,7 @@ mod deadlines;
 mod files;
 pub(super) mod leases;
 mod logs;
+mod silent_namespaces;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,8 +14,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    clean_up::{Batch, ROUND, SETTLED_AT_ONCE},
     clock::DatabaseClock,
     leases::{Leases, RENEWAL},
+    silent_namespaces::SilentNamespaces,
 };
 use super::{
     driver_logs::DriverLogs,
@@ -36,6 +39,10 @@ pub struct Leadership {
     wakeups: Arc<Wakeups>,
     files: Arc<Files>,
     logs: Arc<DriverLogs>,
+    /// Namespaces in which no pods can be deleted.
+    silent: SilentNamespaces,
+    settled_at_once: Batch,
+    deleted_at_once: Batch,
 }
 
 impl Leadership {
@@ -47,7 +54,9 @@ impl Leadership {
         files: Arc<Files>,
         logs: Arc<DriverLogs>,
     ) -> Self {
-        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups, files, logs }
+        let (clock, silent) = (DatabaseClock::new(store.clone()), SilentNamespaces::default());
+        let (settled_at_once, deleted_at_once) = (Batch::new(SETTLED_AT_ONCE), Batch::new(ROUND));
+        Self { clock, store, cluster, leases, wakeups, files, logs, silent, settled_at_once, deleted_at_once }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.

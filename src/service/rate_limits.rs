@@ -12,6 +12,10 @@ const IDLE: usize = 10_000;
 /// The unit in which bytes are counted, so that a limit of gigabytes fits into 32 bits.
 const KIB: u64 = 1024;
 
+/// Requests for the files of one submission in a second, and at once: a thousand executors fetch two files each.
+const FETCHES: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const FETCHES_AT_ONCE: NonZeroU32 = NonZeroU32::new(2000).unwrap();
+
 type Limiter<K> = RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>;
 
 /// A limit that a request exceeds.
@@ -66,6 +70,23 @@ impl RateLimits {
     /// Counts a failed login from an address, and returns whether there were too many.
     pub(super) fn count_failed_login(&self, address: IpAddr) -> Result<(), Exceeded> {
         within(&self.failed_logins, &address, 1, "failedLogins")
+    }
+}
+
+/// How often the files of one submission may be fetched. More wait: a driver that fails for want of a file can't be told to try again.
+pub(super) struct FetchLimits(Limiter<String>);
+
+impl FetchLimits {
+    pub(super) fn new() -> Self {
+        Self(RateLimiter::keyed(Quota::per_second(FETCHES).allow_burst(FETCHES_AT_ONCE)))
+    }
+
+    /// Waits until another request for a file of this submission is due.
+    pub(super) async fn wait(&self, submission: &str) {
+        if self.0.len() > IDLE {
+            self.0.retain_recent();
+        }
+        self.0.until_key_ready(&submission.to_owned()).await;
     }
 }
 

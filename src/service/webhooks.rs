@@ -7,6 +7,7 @@
 mod attach;
 mod deliver;
 mod destination;
+mod destinations;
 mod installation;
 mod lineage_server;
 mod manage;
@@ -26,7 +27,8 @@ pub use destination::WebhookSettings;
 pub use lineage_server::LineageServer;
 pub use manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest};
 
-/// Webhooks of one tenant that are served at the same time. Others of it wait.
+/// Webhooks of one tenant that are served at the same time, of those whose receivers fail or of the others; of all tenants, twice as
+/// many.
 const AT_ONCE: usize = 32;
 
 /// The webhooks of all tenants, and their deliveries.
@@ -44,7 +46,7 @@ pub struct Webhooks {
     lineage_sender: OnceLock<Sender>,
     /// Notified when this process queued deliveries again.
     replayed: Notify,
-    /// By tenant.
+    /// By tenant, and by whether receivers fail.
     shares: Shares,
 }
 

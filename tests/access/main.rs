@@ -23,5 +23,6 @@ mod reload;
 mod signing;
 mod spark_listener;
 mod tenants;
+mod transfers;
 mod usage;
 mod world;

@@ -16,7 +16,7 @@ use sparkgate::{
     service::{CleanUpSettings, CleanedUp},
     submission::{DriverState, SubmissionId},
 };
-use sqlx::PgPool;
+use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -181,6 +181,42 @@ async fn a_pod_that_may_not_be_deleted_delays_no_other(pool: PgPool) {
     assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 0, 0));
     closed.until_no_driver().await;
     assert_eq!(closed.status(&kept).await.driver_state, DriverState::Finished);
+}
+
+/// Each statement handles as many rows as it can before its timeout.
+#[sqlx::test]
+async fn a_statement_that_takes_too_long_is_repeated_with_fewer_rows(pool: PgPool) {
+    sqlx::raw_sql(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, owner, namespace, names, created_at,
+                                  finished_at, pod_uid, pod_deleted_at, pod_millicores, pod_memory_bytes, pod_since, pod_ended_at)
+         SELECT 'driver-20260101000000-' || n, n, 'FAILED', '{}', '4.3.0', 'tester', 'owner-' || n, 'spark',
+                jsonb_build_object('driverPod', 'pod-' || n), now() - interval '5 hours',
+                now() - interval '3 hours' - n * interval '1 millisecond', 'u' || n,
+                now() - interval '2 hours', 1000, 1000, now() - interval '4 hours', now() - interval '3 hours'
+         FROM generate_series(1000, 1199) AS n;
+         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN PERFORM pg_sleep(0.02); RETURN coalesce(NEW, OLD); END $$;
+         CREATE TRIGGER slow BEFORE INSERT ON usage_by_day FOR EACH ROW EXECUTE FUNCTION slow();
+         CREATE TRIGGER slow BEFORE DELETE ON submissions FOR EACH ROW EXECUTE FUNCTION slow();",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let options = (*pool.connect_options()).clone().options([("statement_timeout", "1500ms")]);
+    let impatient = PgPoolOptions::new().max_connections(5).connect_with(options).await.unwrap();
+    let world = World::new(impatient).await;
+    let settings = CleanUpSettings { retention: Some(Duration::from_secs(3600)), ..OFF };
+    let mut rounds = 0;
+    while world.service.leadership.clean_up(&settings).await.unwrap().more {
+        rounds += 1;
+        assert!(rounds < 100);
+    }
+    let left: (i64, i64) =
+        sqlx::query_as("SELECT (SELECT count(*) FROM submissions), (SELECT count(DISTINCT owner) FROM usage_by_day)")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert_eq!(left, (0, 200));
 }
 
 #[sqlx::test]

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use sparkgate::{
     api::{HttpSettings, router},
     files::FileStore,
-    service::{FileSettings, Service},
+    service::{FileSettings, Pace, Service},
     spark::parse_properties,
     submission::{DriverState, SubmissionId},
 };
@@ -35,7 +35,7 @@ fn keep_files(service: &Service, dir: &Path) -> Router {
 fn keep_files_at(service: &Service, url: &str, driver_url: Option<&str>) -> Router {
     let (unused_ttl, patience) = (Some(Duration::from_secs(3600)), Duration::ZERO);
     let (base_url, driver_url) = (BASE.to_owned(), driver_url.map(str::to_owned));
-    let settings = FileSettings { base_url, driver_url, largest: 1 << 20, part: 1 << 20, unused_ttl, patience };
+    let settings = FileSettings { base_url, driver_url, largest: 1 << 20, part: 1 << 20, unused_ttl, patience, pace: Pace::SLOWEST };
     service.keep_files(FileStore::open(url).unwrap(), settings);
     router(service.clone(), HttpSettings::default()).unwrap()
 }

@@ -1,6 +1,12 @@
 //! One namespace, row or pod misbehaves, and the others continue.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -181,6 +187,94 @@ async fn a_namespace_that_hangs_delays_no_clean_up_of_others(pool: PgPool) {
     webhook.set(Conduct::Allow);
     assert_eq!(round.await.unwrap().unwrap().pods, 13);
     webhook.remove().await;
+}
+
+/// Returns a client of an API server that has no pods. What it does with a namespace is decided by `answers`, which gets the number of
+/// the call.
+fn without_pods(bad: &str, calls: Arc<AtomicUsize>, answers: Answers) -> kube::Client {
+    let bad = format!("/namespaces/{bad}/");
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let is_bad = request.uri().path().contains(&bad);
+        if is_bad {
+            calls.fetch_add(1, SeqCst);
+        }
+        async move {
+            let (code, reason) = match (is_bad, answers) {
+                (true, Answers::Never) => std::future::pending().await,
+                (true, Answers::Unavailable) => (503, "ServiceUnavailable"),
+                (false, _) => (404, "NotFound"),
+            };
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason});
+            let body = kube::client::Body::from(status.to_string().into_bytes());
+            http::Response::builder().status(code).body(body)
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[derive(Clone, Copy)]
+enum Answers {
+    Never,
+    Unavailable,
+}
+
+/// Inserts submissions that ended so many days ago, with or without a pod.
+async fn ended(pool: &PgPool, namespace: &str, numbers: std::ops::Range<i64>, days: i32, pod: Option<&str>) {
+    sqlx::query(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
+                                  finished_at, pod_uid)
+         SELECT 'driver-20260101000000-' || lpad(n::text, 6, '0'), n, 'FINISHED', '{}', '4.3.0', 'tester', $1,
+                jsonb_build_object('driverPod', 'pod-' || n), now(), now() - make_interval(days => $4), $5
+         FROM generate_series($2, $3 - 1) AS n",
+    )
+    .bind(namespace)
+    .bind(numbers.start)
+    .bind(numbers.end)
+    .bind(days)
+    .bind(pod)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// The clean-up: a namespace has more ended pods than fit into many rounds, all older than those of others, and doesn't answer.
+#[sqlx::test]
+async fn the_backlog_of_a_namespace_that_hangs_delays_no_clean_up_of_others(pool: PgPool) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let world = World::on(pool.clone(), without_pods("bad", calls.clone(), Answers::Never), "good".to_owned()).await;
+    ended(&pool, "bad", 10_000..13_000, 4, Some("u")).await;
+    ended(&pool, "good", 20_000..20_150, 3, Some("u")).await;
+    ended(&pool, "good", 30_000..30_250, 10, None).await;
+    let day = Duration::from_secs(24 * 3600);
+    let settings = CleanUpSettings { finished_pod_ttl: Some(day), retention: Some(5 * day) };
+    let stop = CancellationToken::new();
+    let _stops = stop.clone().drop_guard();
+    tokio::spawn(world.service.leadership.clone().run_clean_up(settings, stop));
+    let left = "SELECT count(*) FILTER (WHERE number < 30000 AND pod_deleted_at IS NULL), count(*) FILTER (WHERE number >= 30000)
+                FROM submissions WHERE namespace = 'good'";
+    eventually(|| async {
+        let left: (i64, i64) = sqlx::query_as(left).fetch_one(&pool).await.unwrap();
+        (left == (0, 0)).then_some(()).ok_or(left)
+    })
+    .await;
+    assert_eq!(calls.load(SeqCst), 10, "calls for the namespace that hangs");
+}
+
+/// A namespace without an answer isn't asked again at once, and the rest of its pods isn't touched.
+#[sqlx::test]
+async fn a_namespace_without_an_answer_gets_few_calls(pool: PgPool) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let client = without_pods("bad", calls.clone(), Answers::Unavailable);
+    let world = World::on(pool.clone(), client, "good".to_owned()).await;
+    ended(&pool, "bad", 10_000..13_000, 4, Some("u")).await;
+    ended(&pool, "good", 20_000..20_100, 3, Some("u")).await;
+    let settings = CleanUpSettings { finished_pod_ttl: Some(Duration::from_secs(3600)), retention: None };
+    let first = world.service.leadership.clean_up(&settings).await.unwrap();
+    assert_eq!((first.pods, first.put_off), (50, 10), "each namespace has half of a round");
+    let after_one_round = calls.load(SeqCst);
+    let second = world.service.leadership.clean_up(&settings).await.unwrap();
+    assert_eq!((second.pods, second.put_off), (50, 0));
+    assert_eq!(calls.load(SeqCst), after_one_round);
 }
 
 /// Connects to the same database with the lock timeout of `serve`.

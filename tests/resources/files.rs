@@ -7,13 +7,13 @@ use axum::{
     body::{Body, Bytes},
     http::Request,
 };
-use futures::{future::join_all, stream};
+use futures::{StreamExt, future::join_all, stream};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     api::{HttpSettings, router},
     files::FileStore,
-    service::{FileSettings, Service},
+    service::{FileSettings, Pace, Service},
     spark::SparkVersion,
     submission::SubmissionId,
 };
@@ -76,10 +76,23 @@ pub(crate) fn keep_files(service: &Service, dir: &Path) {
     service.keep_files(store, settings(None));
 }
 
+/// Keeps files for clients that are too slow at once.
+pub(crate) fn keep_files_of_fast_clients(service: &Service, dir: &Path) {
+    let store = FileStore::open(dir.to_str().unwrap()).unwrap();
+    let pace = Pace { window: Duration::from_millis(500), ..Pace::SLOWEST };
+    service.keep_files(store, FileSettings { pace, patience: Duration::from_secs(60), ..settings(None) });
+}
+
+/// Sends a drop of a body, and then nothing.
+pub(crate) fn a_drop() -> Body {
+    let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"x"))]);
+    Body::from_stream(first.chain(stream::pending()))
+}
+
 fn settings(unused_ttl: Option<Duration>) -> FileSettings {
     let patience = Duration::from_secs(1);
     let base_url = "http://gateway:6066".to_owned();
-    FileSettings { base_url, driver_url: None, largest: LARGEST, part: PART, unused_ttl, patience }
+    FileSettings { base_url, driver_url: None, largest: LARGEST, part: PART, unused_ttl, patience, pace: Pace::SLOWEST }
 }
 
 pub(crate) fn sha256(content: &[u8]) -> String {

@@ -33,7 +33,7 @@ async fn ended(pool: &PgPool, numbers: std::ops::Range<i64>, state: &str, days: 
 }
 
 async fn pods(store: &Store, age: Duration) -> Vec<String> {
-    store.ended_pods(age, 100, None).await.unwrap().into_iter().map(|pod| pod.pod).collect()
+    store.ended_pods(age, 100, &[], None).await.unwrap().into_iter().map(|pod| pod.pod).collect()
 }
 
 async fn left(pool: &PgPool) -> Vec<i64> {
@@ -48,7 +48,7 @@ async fn a_pod_is_due_after_its_time_until_it_is_deleted_or_put_off(pool: PgPool
     ended(&pool, 3..4, "RUNNING", 9.0, Some("u")).await;
     ended(&pool, 4..5, "ERROR", 9.0, None).await;
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-0", "pod-1"]);
-    assert_eq!(store.ended_pods(7 * DAY, 1, None).await.unwrap().len(), 1);
+    assert_eq!(store.ended_pods(7 * DAY, 1, &[], None).await.unwrap().len(), 1);
 
     store.put_clean_up_off(&["driver-20260101000000-000000"], DAY).await.unwrap();
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-1"]);
@@ -132,7 +132,7 @@ async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
     .execute(&pool)
     .await
     .unwrap();
-    let due = store.ended_pods(7 * DAY, 100, None).await.unwrap();
+    let due = store.ended_pods(7 * DAY, 100, &[], None).await.unwrap();
     let due: Vec<_> =
         due.iter().map(|it| (it.pod.as_str(), it.uid.as_str(), it.attempt, it.manifest.is_some())).collect();
     assert_eq!(due, [("old-0", "u1", 1, true), ("old-1", "u1", 1, false)]);
@@ -140,7 +140,7 @@ async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
 
     let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
-    assert_eq!(store.ended_pods(7 * DAY, 100, None).await.unwrap(), []);
+    assert_eq!(store.ended_pods(7 * DAY, 100, &[], None).await.unwrap(), []);
     let kept = "SELECT number, m.attempt FROM manifests m JOIN submissions ON id = submission_id ORDER BY 1, 2";
     let kept: Vec<(i64, i32)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
     assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be derived from them");
@@ -169,7 +169,7 @@ async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, con
 
     let before = reads(&pool).await;
     let store = Store::new(pool.clone());
-    assert_eq!(store.ended_pods(7 * DAY, 100, None).await.unwrap().len(), 50);
+    assert_eq!(store.ended_pods(7 * DAY, 100, &[], None).await.unwrap().len(), 50);
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0);
     // Up to Postgres 14, another process collects the statistics, and shows them a moment after they were sent.
     let after = loop {

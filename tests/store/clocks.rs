@@ -81,9 +81,9 @@ async fn a_submission_that_was_put_off_is_due_when_the_clock_goes_back(pool: PgP
     let ended = "UPDATE submissions SET state = 'FINISHED', finished_at = now() - interval '2 days', pod_uid = 'u'";
     sqlx::query(ended).execute(&pool).await.unwrap();
     store.put_clean_up_off(&[id.as_str()], HOUR).await.unwrap();
-    assert_eq!(store.ended_pods(HOUR, 10, None).await.unwrap(), []);
+    assert_eq!(store.ended_pods(HOUR, 10, &[], None).await.unwrap(), []);
     clock.jump("-2 hours").await;
-    assert_eq!(store.ended_pods(HOUR, 10, None).await.unwrap().len(), 1);
+    assert_eq!(store.ended_pods(HOUR, 10, &[], None).await.unwrap().len(), 1);
 }
 
 #[sqlx::test]
@@ -96,7 +96,7 @@ async fn nothing_is_overdue_or_old_while_the_clock_is_not_trusted(pool: PgPool) 
     clock.jump("2 days").await;
     let believed_until = Some(Utc::now() + TimeDelta::minutes(1));
     assert_eq!(store.kill_overdue(10, believed_until).await.unwrap().killed, 0);
-    assert_eq!(store.ended_pods(HOUR, 10, believed_until).await.unwrap(), []);
+    assert_eq!(store.ended_pods(HOUR, 10, &[], believed_until).await.unwrap(), []);
     set(&pool, &over, "pod_uid = NULL").await;
     assert_eq!(store.delete_ended(HOUR, 10, believed_until).await.unwrap(), 0);
 

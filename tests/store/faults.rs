@@ -64,7 +64,7 @@ async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     let ended = "UPDATE submissions SET state = 'FAILED', finished_at = now() WHERE id = $1";
     sqlx::query(ended).bind(free.as_str()).execute(&pool).await.unwrap();
     store.note_pods_deleted(&[(locked.as_str(), 1), (free.as_str(), 1)]).await.unwrap();
-    assert_eq!(store.ended_pods(Duration::ZERO, 10, None).await.unwrap(), []);
+    assert_eq!(store.ended_pods(Duration::ZERO, 10, &[], None).await.unwrap(), []);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert!(store.record_pod(&locked, 1, first.epoch, "u").await.unwrap());
     assert!(store.advance(&locked, 1, Some(first.epoch), &StateChange::Launched, &of("u")).await.unwrap());

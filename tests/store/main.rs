@@ -6,6 +6,7 @@ mod support;
 mod accept;
 mod attempts;
 mod browser_sessions;
+mod claims;
 mod clean_up;
 mod clocks;
 mod connections;

@@ -62,7 +62,7 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
     assert_eq!(state(&store, &id).await, State::Killed);
     assert_eq!(store.all().clear_ended(None).await.unwrap(), 1);
-    let pods = store.ended_pods(Duration::ZERO, 10, None).await.unwrap();
+    let pods = store.ended_pods(Duration::ZERO, 10, &[], None).await.unwrap();
     assert_eq!(pods.len(), 1);
     store.put_clean_up_off(&[id.as_str()], Duration::ZERO).await.unwrap();
     store.note_pods_deleted(&[(id.as_str(), 1), (id.as_str(), 2)]).await.unwrap();

@@ -31,7 +31,7 @@ pub use sweep::OldObject;
 pub use upload::{Digest, Upload, tenant_folder};
 
 /// The bytes of an object that are read at once, and held until the reader has taken them.
-const CHUNK: u64 = 4 << 20;
+const CHUNK: u64 = 1 << 20;
 
 /// The error of a store.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! Claims: which replica may change a submission's objects.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{
@@ -45,6 +46,7 @@ pub struct Claimed {
     pub number: i64,
     pub attempt: i32,
     pub task: Task,
+    pub tenant: String,
     pub namespace: String,
     /// The name of the driver pod.
     pub pod: String,
@@ -99,6 +101,7 @@ impl TryFrom<Row> for Claimed {
             number: row.number,
             attempt: row.attempt,
             task: if state == State::Killing { Task::Kill } else { Task::Launch },
+            tenant: row.tenant,
             namespace: row.namespace,
             pod: row.pod,
             manifest: row.objects,
@@ -113,17 +116,29 @@ impl TryFrom<Row> for Claimed {
     }
 }
 
-/// How many submissions may be claimed, if the limit of a namespace may be lower than that of others.
+/// How many submissions may be claimed, and of whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Room {
-    /// In total.
+    /// At most so many.
     pub all: i64,
-    /// In each namespace that isn't listed below.
-    pub each: i64,
-    /// In these namespaces; with 0, a namespace is skipped.
-    pub fewer: Vec<(String, i64)>,
+    /// The slots that are free. A namespace may take one of them as long as it and its tenant together hold fewer than twice as many
+    /// as are free.
+    pub free: i64,
+    /// The slots that each namespace holds.
+    pub held: BTreeMap<String, i64>,
+    /// The slots that each tenant holds.
+    pub held_by_tenant: BTreeMap<String, i64>,
+    /// Namespaces of which nothing may be claimed.
+    pub closed: Vec<String>,
     /// Namespaces of which only one submission may be claimed: the next one after that number, or the first.
     pub one: Vec<(String, i64)>,
+}
+
+impl Room {
+    /// Returns room for up to `all` submissions of any namespace.
+    pub fn of(all: i64) -> Self {
+        Self { all, free: i32::MAX.into(), ..Self::default() }
+    }
 }
 
 /// Returns the condition for the lease that a claim needs. Only a lease that is seen to have expired frees a claim: one that
@@ -146,6 +161,13 @@ fn is_due() -> String {
     )
 }
 
+/// Returns the share of `all` of each row of `from`, a namespace: the same for each tenant, and of that for each of its namespaces.
+fn share(all: &str, from: &str) -> String {
+    format!(
+        "greatest(ceil(({all})::numeric / (SELECT count(DISTINCT tenant) FROM {from}) / count(*) OVER (PARTITION BY tenant)), 0)::bigint"
+    )
+}
+
 /// Claims the rows in `due`.
 const TAKE: &str = "claimed AS (
         UPDATE submissions s
@@ -164,11 +186,7 @@ const TAKE: &str = "claimed AS (
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 
 impl Store {
-    /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, oldest
-    /// first, for a session with a valid lease; without one it claims nothing. A claim of a session whose lease has expired is
-    /// free. So is a claim of this very session that it doesn't know of, because an earlier reply may have been lost, except
-    /// for `busy`, the submissions that this process still works on. A queued row becomes `LAUNCHING` here, before anything of
-    /// it is created. A row that can't be read is logged and postponed, so that it never stops the others.
+    /// Claims up to `limit` submissions, as [`Store::claim_within`] does.
     pub async fn claim(
         &self,
         session: Uuid,
@@ -176,27 +194,20 @@ impl Store {
         namespaces: &[String],
         busy: &[SubmissionId],
     ) -> Result<Vec<Claimed>, Error> {
-        let (is_due, ours) = (is_due(), ours());
-        let statement = format!(
-            "WITH {ours}, due AS (
-                SELECT id, state AS was FROM submissions
-                WHERE {is_due} AND EXISTS (SELECT FROM ours)
-                ORDER BY number LIMIT $2
-                FOR UPDATE SKIP LOCKED
-            ), {TAKE}"
-        );
-        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
-            .bind(session)
-            .bind(limit)
-            .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
-            .bind(namespaces)
-            .fetch_all(&self.patient);
-        self.claimed(within("claiming submissions", statement).await?).await
+        self.claim_within(session, &Room::of(limit), namespaces, busy).await
     }
 
-    /// Claims like [`Store::claim`], with limits for each namespace. The rows of a skipped namespace aren't read, however many
-    /// there are: rows are found namespace by namespace.
-    pub async fn claim_by_namespace(
+    /// Claims submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, for a session with a valid
+    /// lease; without one it claims nothing. Tenants take turns, and so do the namespaces of a tenant; of a namespace, the oldest
+    /// submission is the first. If there are more tenants than places, lots decide. A tenant is that of the oldest row of a namespace.
+    ///
+    /// A claim of a session whose lease has expired is free. So is a claim of this very session that it doesn't know of, because an
+    /// earlier reply may have been lost, except for `busy`, the submissions that this process still works on. A queued row becomes
+    /// `LAUNCHING` here, before anything of it is created. A row that can't be read is logged and postponed, so that it never stops
+    /// the others.
+    ///
+    /// Rows are found namespace by namespace: however many a namespace has, about as many are read as are claimed.
+    pub async fn claim_within(
         &self,
         session: Uuid,
         room: &Room,
@@ -204,54 +215,76 @@ impl Store {
         busy: &[SubmissionId],
     ) -> Result<Vec<Claimed>, Error> {
         let (is_due, ours) = (is_due(), ours());
+        let (even, rest) = (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
+        // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
         let statement = format!(
-            "WITH RECURSIVE {ours}, here (namespace) AS (
-                (SELECT namespace FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                 ORDER BY namespace LIMIT 1)
+            "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
+                (SELECT namespace, tenant FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                 ORDER BY namespace, number LIMIT 1)
                 UNION ALL
-                SELECT (SELECT next.namespace FROM submissions next
-                        WHERE next.state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND next.namespace > here.namespace
-                        ORDER BY next.namespace LIMIT 1)
-                FROM here WHERE here.namespace IS NOT NULL
-            ), room AS (
-                SELECT here.namespace, coalesce(fewer.room, $5) AS room
-                FROM here LEFT JOIN unnest($6::text[], $7::bigint[]) AS fewer (namespace, room)
-                    ON fewer.namespace = here.namespace
-                WHERE here.namespace IS NOT NULL
-            ), candidates AS (
-                SELECT id, number, false AS is_the_one FROM room, LATERAL (
-                    SELECT id, number FROM submissions WHERE namespace = room.namespace AND {is_due}
-                    ORDER BY number LIMIT room.room) AS oldest
-                WHERE room.room > 0 AND room.namespace <> ALL ($8::text[])
-                UNION ALL
-                SELECT id, number, true FROM unnest($8::text[], $9::bigint[]) AS one (namespace, after), LATERAL (
-                    (SELECT id, number, true AS is_next FROM submissions
-                     WHERE namespace = one.namespace AND number > one.after AND {is_due} ORDER BY number LIMIT 1)
-                    UNION ALL
-                    (SELECT id, number, false FROM submissions
-                     WHERE namespace = one.namespace AND number <= one.after AND {is_due} ORDER BY number LIMIT 1)
-                    ORDER BY is_next DESC LIMIT 1) AS the_one
-            ), due AS (
-                SELECT id, state AS was FROM submissions
-                WHERE id = ANY (ARRAY(SELECT id FROM candidates ORDER BY is_the_one DESC, number LIMIT $2))
+                SELECT next.namespace, next.tenant FROM here CROSS JOIN LATERAL (
+                    SELECT namespace, tenant FROM submissions
+                    WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND namespace > here.namespace
+                    ORDER BY namespace, number LIMIT 1) AS next
+            ), the_ones AS MATERIALIZED (
+                SELECT id, state FROM submissions WHERE id = ANY (ARRAY(
+                    SELECT id FROM unnest($8::text[], $9::bigint[]) AS one (namespace, after), LATERAL (
+                        (SELECT id, number, true AS is_next FROM submissions
+                         WHERE namespace = one.namespace AND number > one.after AND {is_due} ORDER BY number LIMIT 1)
+                        UNION ALL
+                        (SELECT id, number, false FROM submissions
+                         WHERE namespace = one.namespace AND number <= one.after AND {is_due} ORDER BY number LIMIT 1)
+                        ORDER BY is_next DESC LIMIT 1) AS the_one
+                    ORDER BY number LIMIT $2))
                   AND {is_due} AND EXISTS (SELECT FROM ours)
                 FOR UPDATE SKIP LOCKED
+            ), open AS MATERIALIZED (
+                SELECT namespace, tenant, coalesce(($5::jsonb ->> namespace)::bigint, 0)
+                    + coalesce(($6::jsonb ->> tenant)::bigint, 0) AS held
+                FROM here WHERE namespace <> ALL ($7) AND namespace <> ALL ($8)
+            ), first AS MATERIALIZED (
+                SELECT share.*, found.* FROM (SELECT *, {even} AS most FROM open) AS share CROSS JOIN LATERAL (
+                    SELECT id, number, state FROM submissions
+                    WHERE namespace = share.namespace AND {is_due} AND EXISTS (SELECT FROM ours)
+                    ORDER BY number LIMIT share.most FOR UPDATE SKIP LOCKED) AS found
+            ), taken AS MATERIALIZED (
+                SELECT (SELECT count(*) FROM first) + (SELECT count(*) FROM the_ones) AS n
+            ), deep AS MATERIALIZED (
+                SELECT namespace, tenant, held, max(number) AS last FROM first GROUP BY namespace, tenant, held
+                HAVING count(*) = max(most)
+            ), more AS MATERIALIZED (
+                SELECT share.*, found.* FROM (SELECT *, {rest} AS most FROM deep) AS share CROSS JOIN LATERAL (
+                    SELECT id, number, state FROM submissions
+                    WHERE namespace = share.namespace AND number > share.last AND {is_due}
+                    ORDER BY number LIMIT share.most FOR UPDATE SKIP LOCKED) AS found
+            ), in_namespace AS (
+                SELECT *, row_number() OVER (PARTITION BY namespace ORDER BY number) AS nth FROM (
+                    SELECT id, state, number, namespace, tenant, held FROM first
+                    UNION ALL SELECT id, state, number, namespace, tenant, held FROM more) AS found
+            ), in_tenant AS (
+                SELECT *, row_number() OVER (PARTITION BY tenant ORDER BY nth, random()) AS turn FROM in_namespace
+            ), in_all AS (
+                SELECT *, (SELECT count(*) FROM the_ones) + row_number() OVER (ORDER BY turn, random()) AS place FROM in_tenant
+            ), due AS (
+                SELECT id, state AS was FROM the_ones
+                UNION ALL
+                SELECT id, state FROM in_all WHERE place <= $2 AND held + nth + turn - 2 < 2 * ($10 - place + 1)
             ), {TAKE}"
         );
-        let names = |some: &[(String, i64)]| some.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        let numbers = |some: &[(String, i64)]| some.iter().map(|(_, number)| *number).collect::<Vec<_>>();
+        let (after, one): (Vec<_>, Vec<_>) = room.one.iter().map(|(name, number)| (*number, name.clone())).unzip();
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(session)
             .bind(room.all)
             .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
             .bind(namespaces)
-            .bind(room.each)
-            .bind(names(&room.fewer))
-            .bind(numbers(&room.fewer))
-            .bind(names(&room.one))
-            .bind(numbers(&room.one))
+            .bind(Json(&room.held))
+            .bind(Json(&room.held_by_tenant))
+            .bind(&room.closed)
+            .bind(one)
+            .bind(after)
+            .bind(room.free)
             .fetch_all(&self.patient);
-        self.claimed(within("claiming submissions by namespace", statement).await?).await
+        self.claimed(within("claiming submissions", statement).await?).await
     }
 
     async fn claimed(&self, rows: Vec<Row>) -> Result<Vec<Claimed>, Error> {

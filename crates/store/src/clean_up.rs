@@ -25,15 +25,18 @@ pub struct EndedPod {
 }
 
 impl Store {
-    /// Returns up to `limit` driver pods that aren't deleted yet, of submissions and earlier attempts that ended at least `age`
-    /// ago, oldest first. Pods that a client of another API owns aren't among them. Returns none while the clock of the database is past `believed_until`.
+    /// Returns about `limit` driver pods that aren't deleted yet, of submissions and earlier attempts that ended at least `age`
+    /// ago, oldest first: of each namespace the same share, and of `except` none. Pods that a client of another API owns aren't among
+    /// them. Returns none while the clock of the database is past `believed_until`.
     pub async fn ended_pods(
         &self,
         age: Duration,
         limit: u32,
+        except: &[String],
         believed_until: Option<DateTime<Utc>>,
     ) -> Result<Vec<EndedPod>, Error> {
         // An index can be used with `now()`, which is constant during a statement, but not with `clock_timestamp()`.
+        let with_pod = "finished_at IS NOT NULL AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL";
         let due = format!(
             "(clean_up_not_before IS NULL OR clean_up_not_before <= now()
               OR clean_up_not_before > now() + make_interval(secs => {LONGEST_PAUSE})) AND {BELIEVED}"
@@ -41,18 +44,28 @@ impl Store {
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing the driver pods of ended submissions",
             sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                "WITH present AS (
-                 SELECT id, attempt, namespace, names, pod_uid, finished_at FROM submissions
-                 WHERE finished_at <= now() - make_interval(secs => $1)
-                   AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
-                   AND wire IS DISTINCT FROM 'kubeflow'
-                   AND {due}
-                 ORDER BY finished_at LIMIT $3
+                "WITH RECURSIVE here (namespace) AS (
+                 (SELECT namespace FROM submissions WHERE {with_pod} ORDER BY namespace, finished_at LIMIT 1)
+                 UNION ALL
+                 SELECT next.namespace FROM here CROSS JOIN LATERAL (
+                     SELECT namespace FROM submissions WHERE {with_pod} AND namespace > here.namespace
+                     ORDER BY namespace, finished_at LIMIT 1) AS next
+             ), share AS MATERIALIZED (
+                 SELECT namespace, ceil($3::numeric / count(*) OVER ())::bigint AS most
+                 FROM here WHERE namespace <> ALL ($5)
+             ), present AS (
+                 SELECT found.* FROM share CROSS JOIN LATERAL (
+                     SELECT id, attempt, namespace, names, pod_uid, finished_at FROM submissions
+                     WHERE namespace = share.namespace AND {with_pod}
+                       AND finished_at <= now() - make_interval(secs => $1) AND state = ANY($2)
+                       AND wire IS DISTINCT FROM 'kubeflow'
+                       AND {due}
+                     ORDER BY finished_at LIMIT share.most) AS found
              ), past AS (
                  SELECT id, a.attempt, namespace, a.names, a.pod_uid, a.finished_at
                  FROM attempts a JOIN submissions ON id = submission_id
                  WHERE a.finished_at <= now() - make_interval(secs => $1)
-                   AND a.pod_uid IS NOT NULL AND a.pod_deleted_at IS NULL
+                   AND a.pod_uid IS NOT NULL AND a.pod_deleted_at IS NULL AND namespace <> ALL ($5)
                    AND {due}
                  ORDER BY a.finished_at LIMIT $3
              )
@@ -60,12 +73,13 @@ impl Store {
                     CASE WHEN objects NOT LIKE '{{\"before\":[]%' THEN objects END
              FROM (SELECT * FROM present UNION ALL SELECT * FROM past) AS ended
              LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = ended.attempt
-             ORDER BY finished_at LIMIT $3",
+             ORDER BY finished_at",
             )))
             .bind(age.as_secs_f64())
             .bind(ends())
             .bind(i64::from(limit))
             .bind(believed_until)
+            .bind(except)
             .fetch_all(&self.patient),
         )
         .await?;

@@ -47,6 +47,12 @@ impl Error {
         }
     }
 
+    /// Returns whether the server cancelled the statement because it took too long: one with fewer rows may succeed.
+    pub fn is_timeout(&self) -> bool {
+        let Self::Unavailable { source, .. } = self else { return false };
+        source.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| code == "57014")
+    }
+
     /// Returns the kind of the error for metrics. A duplicate key is an answer like another, and so is a row that another one needs.
     fn kind(&self) -> Option<&'static str> {
         match self {

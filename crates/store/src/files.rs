@@ -45,6 +45,8 @@ pub enum AddedFile {
 pub struct UsedFile {
     #[sqlx(flatten)]
     pub file: FileRecord,
+    /// The tenant that it belongs to.
+    pub owner: String,
     /// Whether the submission has ended.
     pub ended: bool,
     /// When the submission was accepted.
@@ -184,7 +186,7 @@ impl Store {
         let action = "reading a file of a submission";
         let mut connection = self.connection(action).await?;
         let statement = sqlx::query_as(
-            "SELECT sha256, size, object, state = ANY($3) AS ended, submissions.created_at AS accepted_at
+            "SELECT sha256, size, object, files.tenant AS owner, state = ANY($3) AS ended, submissions.created_at AS accepted_at
              FROM file_uses JOIN files USING (tenant, sha256) JOIN submissions ON id = submission_id
              WHERE submission_id = $1 AND sha256 = $2",
         )

@@ -1,6 +1,7 @@
 //! Webhooks: subscriptions to state changes that are sent to a URL.
 
 mod deliveries;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use super::{
 };
 use sparkgate_submission::SubmissionId;
 
-pub use deliveries::{Delivery, DueDelivery, DueWebhook, Queued, Settled, TriedDelivery};
+pub use deliveries::{Delivery, DueDelivery, Queued, Settled, TriedDelivery};
+pub use turns::DueWebhook;
 
 /// What webhooks of the installation have instead of a tenant. No tenant has an empty name, so no tenant's scope has them.
 pub(crate) const INSTALLATION: &str = "";

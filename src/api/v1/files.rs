@@ -15,7 +15,7 @@ use axum::{
 use futures::StreamExt;
 use http_range_header::parse_range_header;
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -32,9 +32,10 @@ use crate::{
 };
 
 /// How much of a refused upload is read.
-pub(super) const DISCARDED: u64 = 64 << 20;
-/// How long its client may send nothing.
+const DISCARDED: u64 = 64 << 20;
+/// How long its client may send nothing, and how long that is done at all.
 const SILENCE: Duration = Duration::from_secs(10);
+const DISCARDS: Duration = Duration::from_secs(60);
 
 /// An uploaded file.
 #[derive(Serialize, ToSchema)]
@@ -82,6 +83,7 @@ pub(super) struct FileQuery {
         (status = 400, description = "A parameter is invalid, or the body broke off", body = ProblemBody, content_type = "application/problem+json"),
         (status = 403, description = "The caller may not submit, or the tenant's quota is used up (`file-quota-exceeded`)", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "This gateway keeps no files", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "The content arrives too slowly", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The file is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The content has another SHA-256", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database or the file store can't be reached, or too many files are being uploaded; try again", body = ProblemBody, content_type = "application/problem+json"),
@@ -102,8 +104,7 @@ pub(super) async fn upload(
     let uploaded = to_its_end(async move {
         let uploaded = files.upload(&caller, query.namespace.as_deref(), &sha256, length, &mut content).await;
         if !waits {
-            let rest = if uploaded.is_ok() { u64::MAX } else { DISCARDED };
-            discard(&mut content, rest).await;
+            discard(&mut content, uploaded.is_ok()).await;
         }
         uploaded
     });
@@ -179,9 +180,13 @@ pub(super) async fn fetch(
 
 /// Reads what is left of a body that isn't needed. Most clients read no response before they have sent all of it, and take the end of the
 /// connection for an error.
-pub(super) async fn discard(content: &mut BodyDataStream, mut rest: u64) {
+pub(super) async fn discard(content: &mut BodyDataStream, was_done: bool) {
+    let (mut rest, begun) = (if was_done { u64::MAX } else { DISCARDED }, Instant::now());
     while let Ok(Some(Ok(bytes))) = timeout(SILENCE, content.next()).await {
         let Some(left) = rest.checked_sub(bytes.len() as u64) else { return };
+        if !was_done && begun.elapsed() >= DISCARDS {
+            return;
+        }
         rest = left;
     }
 }

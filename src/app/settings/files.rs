@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::time_or_off::TimeOrOff;
-use crate::{files::FileStore, service::FileSettings};
+use crate::{files::FileStore, service::{FileSettings, Pace}};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Files {
@@ -49,6 +49,7 @@ impl Files {
             part: FileSettings::PART,
             unused_ttl: self.file_ttl.0,
             patience: FileSettings::PATIENCE,
+            pace: Pace::SLOWEST,
         };
         Ok(Some((store, settings)))
     }

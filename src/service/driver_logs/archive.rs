@@ -63,7 +63,7 @@ impl DriverLogs {
         if outcome.state != State::Failed || outcome.exit_code.is_none() || self.kept_log == 0 {
             return None;
         }
-        let one = self.early.try_acquire(of.namespace)?;
+        let one = self.early.try_acquire(&self.access.tenant_of(of.namespace), of.namespace)?;
         let archived = archive_span().enter(self.archive_early(id, attempt, of));
         let Ok(cause) = timeout(BEFORE_END, archived).await else {
             tokio::spawn(async move {
@@ -133,7 +133,7 @@ impl DriverLogs {
 
     async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {
         let listed = timeout(limit, async {
-            let _one = self.event_lists.acquire(namespace).await;
+            let _one = self.event_lists.acquire(&self.access.tenant_of(namespace), namespace).await;
             self.cluster.pod_events(namespace, uid).await
         });
         match listed.await {

@@ -56,7 +56,10 @@ impl DriverLogs {
             Ok(slot) => slot,
             Err(exceeded) => return Ok(Log::None(NoLog::Limited(exceeded))),
         };
-        let Some(place) = self.readers.try_acquire(&target.namespace) else { return Ok(Log::None(NoLog::Busy)) };
+        let tenant = self.access.tenant_of(&target.namespace);
+        let Some(place) = self.readers.try_acquire(&tenant, &target.namespace) else {
+            return Ok(Log::None(NoLog::Busy));
+        };
         let place = (place, of_tenant);
         let lines = Lines::new(request.timestamps, request.since);
         if request.follow && !target.ended {

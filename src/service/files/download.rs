@@ -1,18 +1,25 @@
 //! The use cases "download", for members of a tenant, and "fetch", for the bearer of a signed URL.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
-use tokio::time::{Instant, sleep, timeout};
+use futures::{
+    StreamExt,
+    stream::{BoxStream, poll_fn},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
 
-use super::{FileError, Files, Kept, tenant};
+use super::{FileError, Files, Kept, pace::{Pace, Progress}, tenant};
 use crate::{
     files::{self, FileStore},
     metrics::metrics,
     service::{
         error::{Error, count_failure},
         session::Session,
+        shares::Shares,
         signature::{self, signed_with},
     },
     store::{FileRecord, UsedFile},
@@ -20,6 +27,8 @@ use crate::{
 };
 
 const PAUSE: Duration = Duration::from_millis(500);
+/// What is handed to the connection at once.
+const PIECE: usize = 64 << 10;
 
 /// A file that may be read.
 #[derive(Debug)]
@@ -28,8 +37,12 @@ pub struct Download {
     pub size: u64,
     object: String,
     objects: FileStore,
-    places: Arc<tokio::sync::Semaphore>,
+    places: Shares,
+    tenant: String,
+    /// The submission or the caller that reads it.
+    reader: String,
     patience: Duration,
+    pace: Pace,
 }
 
 /// What a signed URL names.
@@ -57,7 +70,7 @@ impl Files {
         self.kept()?;
         let file = self.store.scoped(&caller.readable()).file(&tenant.name, sha256).await?;
         let missing = || FileError::NotFound { sha256: sha256.to_owned(), tenant: tenant.name.clone() };
-        self.of(file.ok_or_else(missing)?)
+        self.of(file.ok_or_else(missing)?, tenant.name.clone(), caller.principal().subject().to_owned())
     }
 
     /// Returns a file of a live submission to a client that proves by the signature that it was meant for it.
@@ -68,7 +81,10 @@ impl Files {
         let Fetched { submission, sha256, name, signature } = *fetched;
         let key = signed_with(&self.installation, &signed(submission, sha256, name), signature);
         let key = key.ok_or(FileError::NotSigned)?;
-        let patience = Patience::of(self.kept()?.settings.patience);
+        let patience = self.kept()?.settings.patience;
+        let due = timeout(patience, self.fetches.wait(submission.as_str()));
+        due.await.map_err(|_| FileError::Busy)?;
+        let patience = Patience::of(patience);
         let file = loop {
             let file = self.store.used_file(submission, sha256).await.map_err(FileError::from);
             if !patience.allows(file.as_ref().err()).await {
@@ -78,46 +94,62 @@ impl Files {
         match file {
             // The key was replaced before there was such a URL.
             Some(UsedFile { accepted_at, .. }) if !key.counts_at(accepted_at) => Err(FileError::NotSigned),
-            Some(UsedFile { file, ended: false, .. }) => self.of(file),
+            Some(UsedFile { file, owner, ended: false, .. }) => self.of(file, owner, submission.to_string()),
             Some(UsedFile { ended: true, .. }) | None => Err(FileError::Ended(submission.to_string())),
         }
     }
 
-    fn of(&self, file: FileRecord) -> Result<Download, FileError> {
+    fn of(&self, file: FileRecord, tenant: String, reader: String) -> Result<Download, FileError> {
         let FileRecord { sha256, size, object } = file;
         let Kept { objects, settings, .. } = self.kept()?;
-        let (objects, places, patience) = (objects.clone(), self.downloads.clone(), settings.patience);
-        Ok(Download { sha256, size, object, objects, places, patience })
+        let (objects, places) = (objects.clone(), self.downloads.clone());
+        let (patience, pace) = (settings.patience, settings.pace);
+        Ok(Download { sha256, size, object, objects, places, tenant, reader, patience, pace })
     }
 }
 
 impl Download {
-    /// Returns a part of the content. It is read as fast as it is taken.
+    /// Returns a part of the content. It is read as fast as it is taken, and breaks off if that is too slow.
     ///
     /// # Errors
     /// The store is away, or too many files are being read, for longer than a driver would wait.
     pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes, files::Error>>, FileError> {
-        let place = timeout(self.patience, self.places.clone().acquire_owned()).await.map_err(|_| FileError::Busy)?;
+        let place = timeout(self.patience, self.places.acquire(&self.tenant, &self.reader)).await;
         let place = place.map_err(|_| FileError::Busy)?;
         let patience = Patience::of(self.patience);
-        let content = loop {
+        let mut content = loop {
             let content = self.objects.read(&self.object, range.clone()).await.map_err(FileError::from);
             if !patience.allows(content.as_ref().err()).await {
                 break content?;
             }
         };
-        // The place is given back with the stream.
-        Ok(content
-            .inspect(move |part| {
-                let _held = &place;
-                match part {
-                    Ok(bytes) => {
-                        metrics().file_bytes.with(["sent"]).inc_by(bytes.len() as u64);
+        // A reader that is too slow isn't noticed by a stream, which isn't asked for more.
+        let (parts, mut taken) = mpsc::channel(1);
+        let (mut progress, sha256, reader) = (Progress::of(self.pace), self.sha256.clone(), self.reader.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            while let Some(read) = content.next().await {
+                let mut part = match read {
+                    Ok(part) => part,
+                    Err(error) => {
+                        count_failure(&error);
+                        let _ = progress.wait(parts.send(Err(error))).await;
+                        return;
                     }
-                    Err(error) => count_failure(error),
+                };
+                while !part.is_empty() {
+                    let piece = part.split_to(part.len().min(PIECE));
+                    let bytes = piece.len();
+                    match progress.wait(parts.send(Ok(piece))).await {
+                        Ok(Ok(())) => progress.moved(bytes),
+                        Ok(Err(_)) => return,
+                        Err(_) => return tracing::debug!(sha256, reader, "a reader of a file is too slow: it gets no more"),
+                    }
+                    metrics().file_bytes.with(["sent"]).inc_by(bytes as u64);
                 }
-            })
-            .boxed())
+            }
+        });
+        Ok(poll_fn(move |context| taken.poll_recv(context)).boxed())
     }
 }
 

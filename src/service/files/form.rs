@@ -5,13 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use bytes::Bytes;
 use futures::Stream;
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
-use tokio::time::timeout;
 
 use super::{
     FileError, Files, count,
     reference::{ESCAPED, SCHEME, is_name, names_of_form, with_references},
     tenant,
-    upload::{Existing, Uploaded, WAIT, hex, outcome, receive},
+    upload::{Existing, Uploaded, hex, outcome, receive},
 };
 use crate::{
     service::{session::Session, tenancy::NAMESPACE},
@@ -130,10 +129,10 @@ impl Files {
         let kept = self.kept()?;
         kept.check_owner().await?;
         let largest = kept.settings.largest;
-        let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
+        let _place = self.place(tenant, caller).await?;
         self.check_quota(tenant, 0).await?;
         let mut upload = kept.objects.begin(&tenant.name);
-        if let Err(error) = receive(&mut upload, largest, largest, content).await {
+        if let Err(error) = receive(&mut upload, (largest, largest, kept.settings.pace), content).await {
             upload.abort().await;
             return Err(error);
         }

@@ -5,11 +5,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::{
     FileError, Files, Kept, count, tenant,
-    upload::{Existing, Next, PAUSE, TRIES, Uploaded, WAIT, next, outcome},
+    pace::Progress,
+    upload::{Existing, Next, PAUSE, TRIES, Uploaded, next, outcome},
 };
 use crate::{
     access::Tenant,
@@ -101,7 +102,10 @@ impl Files {
         if offset.saturating_add(length.unwrap_or(0)) > largest {
             return Err(FileError::TooLarge(largest));
         }
-        let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
+        if let Existing::Here(uploaded) = self.existing(kept, tenant, sha256).await? {
+            return Ok(Resumed::Complete(uploaded));
+        }
+        let _place = self.place(tenant, caller).await?;
         let lost = match self.existing(kept, tenant, sha256).await? {
             Existing::Here(uploaded) => return Ok(Resumed::Complete(uploaded)),
             Existing::Lost(object) => Some(object),
@@ -145,8 +149,9 @@ impl Files {
         let largest = kept.settings.largest;
         let mut content = std::pin::pin!(content);
         let mut part = kept.objects.begin(&tenant.name);
+        let mut progress = Progress::of(kept.settings.pace);
         loop {
-            let broken = match next(&mut content).await {
+            let broken = match next(&mut progress, &mut content).await {
                 Next::Bytes(bytes) => {
                     if at + part.size() + bytes.len() as u64 > largest {
                         part.abort().await;
@@ -167,13 +172,19 @@ impl Files {
                     continue;
                 }
                 Next::End => None,
-                Next::Broken(why) => Some(why),
+                Next::Broken(why) => Some(Some(why)),
+                Next::TooSlow => Some(None),
             };
             let added = self.add_part(kept, tenant, upload, at, part).await?;
             return match (broken, &added) {
-                (Some(why), Added::At(at)) => Err(FileError::Broken(*at, why)),
-                (Some(why), Added::Elsewhere) => Err(FileError::Broken(at, why)),
                 (None, _) => Ok(added),
+                (Some(why), added) => {
+                    let arrived = if let Added::At(at) = added { *at } else { at };
+                    Err(match why {
+                        Some(why) => FileError::Broken(arrived, why),
+                        None => FileError::TooSlow(arrived, kept.settings.pace),
+                    })
+                }
             };
         }
     }

@@ -6,12 +6,16 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tokio::time::{sleep, timeout};
 
-use super::{FileError, Files, Kept, count, tenant};
+use super::{
+    FileError, Files, Kept, count,
+    pace::{Pace, Progress},
+    tenant,
+};
 use crate::{
     access::Tenant,
     files::{Digest, Upload},
     metrics::metrics,
-    service::{error::error_chain, session::Session},
+    service::{error::error_chain, session::Session, shares::Place},
     store::{self, AddedFile, FileRecord, NewFile},
 };
 
@@ -20,8 +24,6 @@ pub(super) const WAIT: Duration = Duration::from_secs(30);
 /// How often a file is recorded again while the database is away, and the pause before.
 pub(super) const TRIES: u32 = 3;
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
-/// How long an upload may send nothing.
-const SILENCE: Duration = Duration::from_secs(60);
 
 /// A file that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +70,11 @@ impl Files {
         if length.is_some_and(|length| length > largest) {
             return Err(FileError::TooLarge(largest));
         }
-        // Before any statement: waiting uploads take no connections of the database.
-        let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
+        // A file that is here needs no place. Another upload of it may end while this one waits.
+        if let Existing::Here(uploaded) = self.existing(kept, tenant, sha256).await? {
+            return Ok(uploaded);
+        }
+        let _place = self.place(tenant, caller).await?;
         let lost = match self.existing(kept, tenant, sha256).await? {
             Existing::Here(uploaded) => return Ok(uploaded),
             Existing::Lost(object) => Some(object),
@@ -77,11 +82,18 @@ impl Files {
         };
         self.check_quota(tenant, length.unwrap_or(0)).await?;
         let mut upload = kept.objects.begin(&tenant.name);
-        if let Err(error) = receive(&mut upload, length.unwrap_or(largest), largest, content).await {
+        let limits = (length.unwrap_or(largest), largest, kept.settings.pace);
+        if let Err(error) = receive(&mut upload, limits, content).await {
             upload.abort().await;
             return Err(error);
         }
         self.keep(kept, tenant, caller, upload, Some(sha256), lost.as_deref()).await
+    }
+
+    /// Waits for a place of an upload, without a connection of the database.
+    pub(super) async fn place(&self, tenant: &Tenant, caller: &Session) -> Result<Place, FileError> {
+        let place = self.uploads.acquire(&tenant.name, caller.principal().subject());
+        timeout(WAIT, place).await.map_err(|_| FileError::Busy)
     }
 
     /// Makes what was uploaded a file, if it has the hash that was announced. `lost` is the object that it replaces.
@@ -189,15 +201,21 @@ pub(super) fn outcome(uploaded: &Result<Uploaded, FileError>) -> &'static str {
 pub(super) enum Next {
     Bytes(Bytes),
     End,
-    /// It has gone, or sends nothing.
+    /// It has gone.
     Broken(String),
+    /// It sends too little.
+    TooSlow,
 }
 
 /// Waits for what a client sends next.
-pub(super) async fn next<E: std::fmt::Display>(content: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin)) -> Next {
-    match timeout(SILENCE, content.next()).await {
-        Err(_) => Next::Broken(format!("nothing arrived for {} seconds", SILENCE.as_secs())),
+pub(super) async fn next<E: std::fmt::Display>(
+    progress: &mut Progress,
+    content: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+) -> Next {
+    match progress.wait(content.next()).await {
+        Err(_) => Next::TooSlow,
         Ok(Some(Ok(bytes))) => {
+            progress.moved(bytes.len());
             metrics().file_bytes.with(["received"]).inc_by(bytes.len() as u64);
             Next::Bytes(bytes)
         }
@@ -206,20 +224,21 @@ pub(super) async fn next<E: std::fmt::Display>(content: &mut (impl Stream<Item =
     }
 }
 
-/// Writes content to an upload.
+/// Writes content to an upload: no more than the announced length, nor than the largest.
 pub(super) async fn receive<E: std::fmt::Display>(
     upload: &mut Upload,
-    length: u64,
-    largest: u64,
+    (length, largest, pace): (u64, u64, Pace),
     content: impl Stream<Item = Result<Bytes, E>> + Send,
 ) -> Result<(), FileError> {
     let mut content = std::pin::pin!(content);
+    let mut progress = Progress::of(pace);
     loop {
         let arrived = upload.size();
-        let bytes = match next(&mut content).await {
+        let bytes = match next(&mut progress, &mut content).await {
             Next::Bytes(bytes) => bytes,
             Next::End => return Ok(()),
             Next::Broken(why) => return Err(FileError::Broken(arrived, why)),
+            Next::TooSlow => return Err(FileError::TooSlow(arrived, pace)),
         };
         if arrived + bytes.len() as u64 > length.min(largest) {
             return Err(FileError::TooLarge(largest));

@@ -6,7 +6,7 @@ use futures::{FutureExt, StreamExt, stream};
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
-use super::{Launcher, attempts::Objects};
+use super::{Launcher, SLOTS, attempts::Objects, under_way::Whose};
 use crate::{
     metrics::metrics,
     service::{
@@ -21,7 +21,7 @@ use crate::{
     traces::{KeyValue, Span, SpanKind, attribute},
 };
 
-/// Pause after a claim by namespace that found nothing. Otherwise, while one namespace uses its whole share, each launch that
+/// Pause after a claim that left namespaces out and found nothing. Otherwise, while one namespace uses its whole share, each launch that
 /// ends would trigger another claim.
 const NOTHING_FOUND: Duration = Duration::from_millis(20);
 
@@ -101,8 +101,8 @@ fn span_of(claimed: &Claimed) -> Span {
 }
 
 impl Launcher {
-    /// Claims up to `slots` launches and kills that are due, oldest first. One namespace gets no more than its share of the
-    /// slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
+    /// Claims up to `slots` launches and kills that are due. Tenants take turns, and the namespaces of each; none of them gets more
+    /// than its share of the slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         self.effects.leases.begin().await?;
         if !self.health.home.is_here(FRESH).await {
@@ -116,27 +116,21 @@ impl Launcher {
         let mut busy = self.busy.lock().await;
         let ids: Vec<_> = busy.submissions.keys().cloned().collect();
         let namespaces = self.cluster.namespaces();
-        let claimed = match busy.room(slots, self.effects.breakers.restricted()) {
-            Ok(limit) => {
-                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-                self.store.claim(session, limit, namespaces, &ids).await?
-            }
-            Err(room) => {
-                if let Some(at) = busy.found_nothing {
-                    sleep_until(at + NOTHING_FOUND).await;
-                }
-                let claimed = self.store.claim_by_namespace(session, &room, namespaces, &ids).await?;
-                busy.found_nothing = claimed.is_empty().then(Instant::now);
-                claimed
-            }
-        };
+        let room = busy.room(slots, SLOTS, self.effects.breakers.restricted());
+        let is_restricted = !room.closed.is_empty() || !room.one.is_empty();
+        if let Some(at) = busy.found_nothing.filter(|_| is_restricted) {
+            sleep_until(at + NOTHING_FOUND).await;
+        }
+        let claimed = self.store.claim_within(session, &room, namespaces, &ids).await?;
+        busy.found_nothing = (is_restricted && claimed.is_empty()).then(Instant::now);
         if !claimed.is_empty() {
             // The state of claimed launches changed from QUEUED to LAUNCHING.
             self.wakeups.state_changed();
         }
         for claimed in &claimed {
             self.effects.breakers.begins(&claimed.namespace, claimed.number);
-            busy.submissions.insert(claimed.id.clone(), claimed.namespace.clone());
+            let whose = Whose { tenant: claimed.tenant.clone(), namespace: claimed.namespace.clone() };
+            busy.submissions.insert(claimed.id.clone(), whose);
         }
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }

@@ -1,8 +1,20 @@
 //! Clean-up of submissions that ended long enough ago: first in the cluster, then in the database.
 
-use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
-use futures::future::join_all;
+use futures::{
+    StreamExt,
+    future::{join_all, join3},
+    stream::FuturesUnordered,
+};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -10,13 +22,13 @@ use super::Leadership;
 use crate::{
     cluster::{self, Manifest},
     service::error::{Error, error_chain},
-    store::EndedPod,
+    store::{self, EndedPod},
 };
 
 /// Maximum number of pods and submissions of one round, and how many pods of a namespace are deleted concurrently.
-const ROUND: u32 = 100;
+pub(super) const ROUND: u32 = 100;
 /// Maximum number of submissions whose usage one statement settles.
-const SETTLED_AT_ONCE: u32 = 500;
+pub(super) const SETTLED_AT_ONCE: u32 = 500;
 const AT_ONCE: usize = 10;
 /// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -44,6 +56,47 @@ pub struct CleanedUp {
     pub more: bool,
 }
 
+impl CleanedUp {
+    fn log(self) {
+        let Self { pods, put_off, submissions, .. } = self;
+        if pods > 0 || put_off > 0 || submissions > 0 {
+            tracing::info!(pods, put_off, submissions, "clean-up round finished");
+        }
+    }
+}
+
+/// How many rows a statement handles: fewer after one that took too long.
+#[derive(Debug)]
+pub(super) struct Batch {
+    most: u32,
+    now: AtomicU32,
+}
+
+impl Batch {
+    pub(super) fn new(most: u32) -> Self {
+        Self { most, now: AtomicU32::new(most) }
+    }
+
+    /// Runs a statement, with half as many rows each time that it takes too long. Returns its result, and whether it handled as many
+    /// rows as it was given.
+    async fn run<F>(&self, statement: impl Fn(u32) -> F + Send) -> Result<(u64, bool), store::Error>
+    where
+        F: Future<Output = Result<u64, store::Error>> + Send,
+    {
+        loop {
+            let limit = self.now.load(Ordering::Relaxed);
+            let result = statement(limit).await;
+            if limit > 1 && result.as_ref().is_err_and(store::Error::is_timeout) {
+                self.now.store(limit / 2, Ordering::Relaxed);
+                continue;
+            }
+            let count = result?;
+            self.now.store((limit * 2).min(self.most), Ordering::Relaxed);
+            return Ok((count, count >= u64::from(limit)));
+        }
+    }
+}
+
 /// What became of the pods of one namespace.
 #[derive(Debug, Default)]
 struct Ended {
@@ -53,60 +106,104 @@ struct Ended {
 }
 
 impl Leadership {
-    /// Runs one bounded round. Concurrent rounds, also of several processes, are safe. Deletes nothing while the clock of the
-    /// database is doubted.
+    /// Runs one bounded round: usage, pods, and rows. None of them waits for another one to succeed. Concurrent rounds, also of several
+    /// processes, are safe. Deletes nothing while the clock of the database is doubted.
     ///
     /// # Errors
     /// The database fails, or the cluster answers no call.
     pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
-        let mut done = CleanedUp::default();
-        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(done) };
-        done.more = self.store.settle_usage(SETTLED_AT_ONCE, Some(until)).await? >= u64::from(SETTLED_AT_ONCE);
-        let ages = [settings.finished_pod_ttl, settings.retention];
-        if let Some(age) = ages.into_iter().flatten().min() {
-            let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
-            done.more |= pods.len() >= ROUND as usize;
-            self.delete_ended_pods(&pods, &mut done).await?;
-        }
-        if let Some(age) = settings.retention {
-            done.submissions = self.store.delete_ended(age, ROUND, Some(until)).await?;
-            done.more |= done.submissions >= u64::from(ROUND);
-        }
-        Ok(done)
+        let more = self.settle_ended().await;
+        let pods = self.delete_ended_pods(*settings).await;
+        let rows = self.delete_ended_rows(*settings).await;
+        let (more, pods, (submissions, more_rows)) = (more?, pods?, rows?);
+        Ok(CleanedUp { submissions, more: more || pods.more || more_rows, ..pods })
     }
 
     /// Runs rounds while this replica holds the lease, until `stop`.
     pub async fn run_clean_up(self: Arc<Self>, settings: CleanUpSettings, stop: CancellationToken) {
-        self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(&settings)).await;
+        self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(settings)).await;
     }
 
-    async fn clean_up_rounds(&self, settings: &CleanUpSettings) {
+    async fn clean_up_rounds(&self, settings: CleanUpSettings) {
+        join3(self.settle_rounds(), self.pod_rounds(settings), self.row_rounds(settings)).await;
+    }
+
+    async fn settle_rounds(&self) {
         loop {
-            let more = match self.clean_up(settings).await {
-                Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, more }) => more,
-                Ok(CleanedUp { pods, put_off, submissions, more }) => {
-                    tracing::info!(pods, put_off, submissions, "clean-up round finished");
-                    more
+            let more = self.settle_ended().await;
+            pause(more).await;
+        }
+    }
+
+    async fn row_rounds(&self, settings: CleanUpSettings) {
+        loop {
+            let deleted = self.delete_ended_rows(settings).await;
+            if let Ok((submissions, _)) = deleted {
+                CleanedUp { submissions, ..CleanedUp::default() }.log();
+            }
+            pause(deleted.map(|(_, more)| more)).await;
+        }
+    }
+
+    /// Deletes the pods of each namespace on its own: one that answers late delays no other.
+    async fn pod_rounds(&self, settings: CleanUpSettings) {
+        let (mut under_way, mut namespaces) = (FuturesUnordered::new(), HashSet::new());
+        loop {
+            match self.due_pods(settings, &namespaces).await {
+                Ok(due) => {
+                    for (namespace, pods) in due {
+                        namespaces.insert(namespace.clone());
+                        under_way.push(async move {
+                            let ended = self.delete_pods_of_namespace(&namespace, pods).await;
+                            (namespace, ended)
+                        });
+                    }
                 }
-                Err(error) => {
-                    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", error_chain(&error));
-                    false
-                }
+                Err(error) => failed(&error),
+            }
+            // Another round finds what is due then.
+            let (ended, ()) = match under_way.is_empty() {
+                true => (None, sleep(PERIOD).await),
+                false => tokio::select! {
+                    ended = under_way.next() => (ended, ()),
+                    () = sleep(PERIOD) => (None, ()),
+                },
             };
-            if !more {
-                sleep(PERIOD).await;
+            if let Some((namespace, ended)) = ended {
+                match ended {
+                    Ok(Ended { deleted: pods, put_off, .. }) => {
+                        CleanedUp { pods, put_off, ..CleanedUp::default() }.log();
+                    }
+                    Err(error) => {
+                        failed(&error);
+                        sleep(PERIOD).await;
+                    }
+                }
+                namespaces.remove(&namespace);
             }
         }
     }
 
-    /// Deletes the pods of all namespaces concurrently, so that a namespace that doesn't answer delays no other.
-    async fn delete_ended_pods(&self, pods: &[EndedPod], done: &mut CleanedUp) -> Result<(), Error> {
-        let mut by_namespace: BTreeMap<&str, Vec<&EndedPod>> = BTreeMap::new();
-        for pod in pods {
-            by_namespace.entry(&pod.namespace).or_default().push(pod);
-        }
-        let namespaces = by_namespace.len();
-        let each = by_namespace.into_values().map(|pods| self.delete_ended_pods_of_one_namespace(pods));
+    /// Settles the usage of ended submissions. Returns whether there may be more.
+    async fn settle_ended(&self) -> Result<bool, Error> {
+        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(false) };
+        let (_, more) = self.settled_at_once.run(|limit| self.store.settle_usage(limit, Some(until))).await?;
+        Ok(more)
+    }
+
+    /// Deletes the rows of submissions that ended long ago. Returns how many, and whether there may be more.
+    async fn delete_ended_rows(&self, settings: CleanUpSettings) -> Result<(u64, bool), Error> {
+        let Some(age) = settings.retention else { return Ok((0, false)) };
+        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok((0, false)) };
+        Ok(self.deleted_at_once.run(|limit| self.store.delete_ended(age, limit, Some(until))).await?)
+    }
+
+    /// Deletes the pods that are due, of all namespaces concurrently.
+    async fn delete_ended_pods(&self, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
+        let due = self.due_pods(settings, &HashSet::new()).await?;
+        let namespaces = due.len();
+        let mut done = CleanedUp { more: due.values().map(Vec::len).sum::<usize>() >= ROUND as usize, ..CleanedUp::default() };
+        let each = due.into_iter().map(|(namespace, pods)| async move { self.delete_pods_of_namespace(&namespace, pods).await });
         let mut silent = Vec::new();
         for ended in join_all(each).await {
             let Ended { deleted, put_off, unanswered } = ended?;
@@ -115,38 +212,67 @@ impl Leadership {
             silent.extend(unanswered.filter(|_| deleted == 0));
         }
         // A namespace may be at fault itself; if none answers, the cluster is down.
-        if silent.len() == namespaces { silent.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
+        if silent.len() == namespaces
+            && let Some(error) = silent.pop()
+        {
+            return Err(error.into());
+        }
+        Ok(done)
     }
 
-    /// Deletes some pods at a time. After a call without an answer, the remaining pods are put off without a call.
-    async fn delete_ended_pods_of_one_namespace(&self, pods: Vec<&EndedPod>) -> Result<Ended, Error> {
+    /// Returns the pods that are due by namespace, but for those in `except`, and those that gave no answer a moment ago. A namespace
+    /// whose pause is over has one try.
+    async fn due_pods(
+        &self,
+        settings: CleanUpSettings,
+        except: &HashSet<String>,
+    ) -> Result<BTreeMap<String, Vec<EndedPod>>, Error> {
+        let mut due = BTreeMap::<_, Vec<_>>::new();
+        // A pod is deleted before its row.
+        let Some(age) = settings.finished_pod_ttl.into_iter().chain(settings.retention).min() else { return Ok(due) };
+        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(due) };
+        let except: Vec<_> = except.iter().cloned().chain(self.silent.paused()).collect();
+        for pod in self.store.ended_pods(age, ROUND, &except, Some(until)).await? {
+            due.entry(pod.namespace.clone()).or_default().push(pod);
+        }
+        for (namespace, pods) in &mut due {
+            if self.silent.is_silent(namespace) {
+                pods.truncate(1);
+            }
+        }
+        Ok(due)
+    }
+
+    /// Deletes some pods at a time. After a call without an answer, the remaining pods wait until the namespace answers one.
+    async fn delete_pods_of_namespace(&self, namespace: &str, pods: Vec<EndedPod>) -> Result<Ended, Error> {
         let mut ended = Ended::default();
         for some in pods.chunks(AT_ONCE) {
             let (mut deleted, mut put_off) = (Vec::new(), Vec::new());
-            if ended.unanswered.is_some() {
-                put_off.extend(some.iter().map(|pod| pod.submission.as_str()));
-            } else {
-                let answers = join_all(some.iter().map(|pod| self.delete_ended_pod(pod))).await;
-                for (pod, answer) in some.iter().zip(answers) {
-                    let Err(error) = answer else {
-                        deleted.push((pod.submission.as_str(), pod.attempt));
-                        continue;
-                    };
-                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "deleting an ended driver pod failed: {}", error_chain(&error));
-                    put_off.push(pod.submission.as_str());
-                    if matches!(error, cluster::Error::Unavailable { .. }) {
-                        ended.unanswered = Some(error);
-                    }
+            let answers = join_all(some.iter().map(|pod| self.delete_ended_pod(pod))).await;
+            for (pod, answer) in some.iter().zip(answers) {
+                let Err(error) = answer else {
+                    deleted.push((pod.submission.as_str(), pod.attempt));
+                    continue;
+                };
+                tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "deleting an ended driver pod failed: {}", error_chain(&error));
+                put_off.push(pod.submission.as_str());
+                if matches!(error, cluster::Error::Unavailable { .. }) {
+                    ended.unanswered = Some(error);
                 }
             }
-            if !deleted.is_empty() {
-                self.store.note_pods_deleted(&deleted).await?;
-            }
-            if !put_off.is_empty() {
-                self.store.put_clean_up_off(&put_off, PUT_OFF).await?;
-            }
+            // Each is written, whatever becomes of the other one.
+            let noted = if deleted.is_empty() { Ok(()) } else { self.store.note_pods_deleted(&deleted).await };
+            // The next try is another pod's.
+            let postponed =
+                if put_off.is_empty() { Ok(()) } else { self.store.put_clean_up_off(&put_off, PUT_OFF).await };
             ended.deleted += deleted.len();
             ended.put_off += put_off.len();
+            self.silent.note(namespace, ended.unanswered.is_none());
+            noted?;
+            postponed?;
+            if ended.unanswered.is_some() {
+                break;
+            }
         }
         Ok(ended)
     }
@@ -171,4 +297,20 @@ impl Leadership {
         }
         Ok(())
     }
+}
+
+/// Waits for the next round, which is at once if more may be due.
+async fn pause(more: Result<bool, Error>) {
+    match more {
+        Ok(true) => {}
+        Ok(false) => sleep(PERIOD).await,
+        Err(error) => {
+            failed(&error);
+            sleep(PERIOD).await;
+        }
+    }
+}
+
+fn failed(error: &Error) {
+    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", error_chain(error));
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     future::ready,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     Webhooks,
+    destinations::{Admission, Destinations, Turn},
     message::Message,
     secrets::Secrets,
     send::{Failed, Sender},
@@ -30,6 +31,7 @@ use crate::{
     service::{
         error::{Error, error_chain},
         options::webhook::MessageFormat,
+        shares::Place,
     },
     store::{DueDelivery, DueWebhook, Settled, TriedDelivery},
 };
@@ -46,6 +48,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Interval of the clean-up, and how many rows it deletes at once.
 const CLEAN_UP: Duration = Duration::from_secs(60);
 const CLEANED_AT_ONCE: u32 = 5000;
+/// Webhooks of a tenant that are read at once: so many that wait, and so many whose receivers fail.
+const READ_AT_ONCE: u32 = 32;
+/// Webhooks that are looked at in one statement, for those without a turn.
+const RESTORED_AT_ONCE: u32 = 5000;
+/// How long a receiver has to fail until deliveries to it are given up that weren't tried.
+const GIVES_UP: Duration = Duration::from_secs(600);
 /// Deliveries of one webhook in one turn, and the messages that it gets at the same time.
 const TURN: u32 = 100;
 const ABREAST: usize = 8;
@@ -68,14 +76,15 @@ struct Receiver<'a> {
 /// The state of the rounds of this replica.
 #[derive(Debug, Default)]
 struct Rounds {
-    /// The turns of webhooks that are being served.
+    /// The turns of webhooks that are being served. There are as many as places at most.
     turns: HashMap<String, AbortOnDropHandle<()>>,
-    /// Webhooks whose receivers take nothing: these get one message at a time.
-    failing: Arc<Mutex<HashMap<String, Instant>>>,
+    destinations: Destinations,
     /// Notified when a turn ends.
     ended: Arc<Notify>,
     cleaned: Option<Instant>,
-    /// Whether the webhook of the installation is as the settings have it.
+    /// How far webhooks without a turn were looked for.
+    restored: String,
+    /// Whether the webhook of the installation is as the settings have it, and each webhook with pending deliveries waits for a turn.
     is_settled: bool,
 }
 
@@ -116,6 +125,7 @@ impl Webhooks {
     async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> Result<Duration, Error> {
         if !rounds.is_settled {
             self.follow_settings().await?;
+            while self.restore_turns(rounds).await? {}
             rounds.is_settled = true;
         }
         let behind = self.store.events_behind_webhooks().await?;
@@ -126,50 +136,81 @@ impl Webhooks {
             more = queued.events == i64::from(PAGE);
         }
         rounds.turns.retain(|_, turn| !turn.is_finished());
-        let mut next = self.next_try(rounds).await?;
-        if next == Some(Duration::ZERO) {
-            for due in self.store.due_webhooks().await? {
-                let id = &due.webhook.id;
-                if !rounds.turns.contains_key(id) {
-                    let turn = self.clone().turn(due.clone(), rounds.failing.clone(), rounds.ended.clone());
-                    rounds.turns.insert(id.clone(), AbortOnDropHandle::new(tokio::spawn(turn)));
-                }
-            }
-            next = self.next_try(rounds).await?;
-        }
+        more |= self.begin_turns(rounds).await?;
+        let next = self.store.next_turn().await?;
         if rounds.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_UP) {
             self.store.clean_up_webhooks(CLEANED_AT_ONCE).await?;
+            self.restore_turns(rounds).await?;
+            rounds.destinations.forget_unused();
             rounds.cleaned = Some(Instant::now());
-            let mut failing = rounds.failing.lock().unwrap_or_else(PoisonError::into_inner);
-            failing.retain(|_, since| since.elapsed() < 2 * LAST_PAUSE);
         }
         Ok(if more { Duration::ZERO } else { next.map_or(POLL, |next| next.min(POLL)) })
     }
 
-    /// Returns the time until the next try of the webhooks that aren't being served.
-    async fn next_try(&self, rounds: &Rounds) -> Result<Option<Duration>, Error> {
+    /// Looks for webhooks that wait for no turn although they should. Returns whether there may be more.
+    async fn restore_turns(&self, rounds: &mut Rounds) -> Result<bool, Error> {
+        let last = self.store.restore_turns(&rounds.restored, RESTORED_AT_ONCE).await?;
+        let more = last.is_some();
+        rounds.restored = last.unwrap_or_default();
+        Ok(more)
+    }
+
+    /// Begins turns of webhooks with due deliveries, as far as there are places. Returns whether others may be due.
+    async fn begin_turns(self: &Arc<Self>, rounds: &mut Rounds) -> Result<bool, Error> {
         let served: Vec<String> = rounds.turns.keys().cloned().collect();
-        Ok(self.store.next_delivery(&served).await?)
+        let (mut read, mut advanced) = (HashMap::<_, u32>::new(), false);
+        let mut postponed = HashMap::<_, (Vec<String>, Duration, Instant)>::new();
+        for due in self.store.due_webhooks(READ_AT_ONCE, &served).await? {
+            let (id, tenant) = (due.webhook.id.clone(), due.webhook.tenant.clone());
+            *read.entry((tenant.clone(), due.is_failing)).or_default() += 1;
+            let kind = if due.is_failing { "failing" } else { "steady" };
+            let Some(place) = self.shares.try_acquire(&tenant, kind) else { continue };
+            match rounds.destinations.admit(&tenant, &due.webhook.url) {
+                Admission::Turn(turn) => {
+                    let turn = self.clone().turn(due, turn, place, rounds.ended.clone());
+                    rounds.turns.insert(id, AbortOnDropHandle::new(tokio::spawn(turn)));
+                    advanced = true;
+                }
+                Admission::Full => {}
+                Admission::Failing { since, pause } => {
+                    let same = postponed.entry((tenant, due.webhook.url)).or_insert((Vec::new(), pause, since));
+                    same.0.push(id);
+                }
+            }
+        }
+        for (webhooks, pause, since) in postponed.into_values() {
+            // They aren't tried themselves: as long as any of them is tried and fails, their time passes, too.
+            let patience = (since.elapsed() >= GIVES_UP).then_some(PATIENCE);
+            let dead = self.store.postpone_turns(&webhooks, pause, patience).await?;
+            if dead > 0 {
+                tracing::warn!(webhooks = webhooks.len(), deliveries = dead, "deliveries of webhooks given up: their receiver fails");
+            }
+            advanced = true;
+        }
+        Ok(advanced && read.into_values().any(|count| count >= READ_AT_ONCE))
     }
 
     /// Sends what is due to one webhook, for a limited time.
-    async fn turn(self: Arc<Self>, due: DueWebhook, failing: Arc<Mutex<HashMap<String, Instant>>>, ended: Arc<Notify>) {
-        let Some(_place) = self.shares.acquire(&due.webhook.tenant).await else { return };
+    async fn turn(self: Arc<Self>, due: DueWebhook, turn: Turn, place: Place, ended: Arc<Notify>) {
         let id = &due.webhook.id;
-        let had_failed = failing.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id);
-        match self.serve(&due, had_failed).await {
-            Ok(takes) => {
-                let mut failing = failing.lock().unwrap_or_else(PoisonError::into_inner);
-                match takes {
-                    true => failing.remove(id),
-                    false => failing.insert(id.clone(), Instant::now()),
-                };
-            }
+        let had_failed = due.is_failing || turn.had_failed;
+        let served = async {
+            self.store.begin_turn(id).await?;
+            let takes = self.serve(&due, had_failed).await;
+            // Also after an error: its deliveries are still pending.
+            self.store.end_turn(id, takes.as_ref().is_ok_and(|takes| !takes)).await?;
+            takes
+        };
+        match served.await {
+            Ok(true) => turn.ended_well(),
+            Ok(false) => drop(turn),
             Err(error) => {
                 tracing::warn!(webhook = id, retry_in = ?RETRY, "serving a webhook failed: {}", error_chain(&error));
                 sleep(RETRY).await;
+                turn.ended_well();
             }
         }
+        drop(place);
         ended.notify_one();
     }
 

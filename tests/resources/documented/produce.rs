@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{Router, body::Body, http::Request};
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -14,7 +15,7 @@ use sparkgate::{
 };
 
 use crate::{
-    files::sha256,
+    files::{a_drop, keep_files_of_fast_clients, sha256},
     support::{Answer, BODY_LIMIT, send, service},
     world::job,
 };
@@ -97,6 +98,7 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
             create(place, promise, "b", unique(promise)).await
         }
         (CREATE | SPARKS_CREATE, 413) => create(place, promise, "large", json!({"name": "x".repeat(BODY_LIMIT)})).await,
+        (CREATE, 408) => slow_form(place, promise.path).await,
         (CREATE, 415) => send(router, Request::post(promise.path).body(Body::from("{}")).unwrap()).await,
         (CREATE | SPARKS_CREATE, 422) => {
             let mut other = body(promise);
@@ -138,6 +140,10 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
             201 => place.upload(&hash, fresh).await,
             400 => place.upload("x", "content").await,
             404 => ask(&without_files(place).await, "PUT", &format!("/v1/files/{hash}"), None).await,
+            408 => {
+                let (router, _dir) = impatient(place).await;
+                send(&router, Request::put(format!("/v1/files/{hash}")).body(a_drop()).unwrap()).await
+            }
             413 => place.upload(&hash, vec![0; 8 << 20]).await,
             422 => place.upload(&hash, "other").await,
             503 => ask(&place.cut_off, "PUT", &format!("/v1/files/{hash}"), None).await,
@@ -174,6 +180,28 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
 /// Returns a gateway that keeps no files.
 async fn without_files(place: &Place) -> Router {
     axum_router(service(SparkVersion::V4_3, place.pool.clone()).await, HttpSettings::default()).unwrap()
+}
+
+/// Returns a gateway whose clients are too slow at once.
+async fn impatient(place: &Place) -> (Router, tempfile::TempDir) {
+    let service = service(SparkVersion::V4_3, place.pool.clone()).await;
+    let dir = tempfile::tempdir().unwrap();
+    keep_files_of_fast_clients(&service, dir.path());
+    (axum_router(service, HttpSettings::default()).unwrap(), dir)
+}
+
+/// Sends a form whose file doesn't arrive.
+async fn slow_form(place: &Place, path: &str) -> Answer {
+    let request = job(json!({"appResource": "sparkgate-file:job.py"})).to_string();
+    let form = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{request}\r\n\
+         --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"job.py\"\r\n\r\nx"
+    );
+    let first = stream::iter([Ok::<_, std::io::Error>(form)]);
+    let body = Body::from_stream(first.chain(stream::pending()));
+    let (router, _dir) = impatient(place).await;
+    let request = Request::post(path).header("content-type", "multipart/form-data; boundary=b");
+    send(&router, request.body(body).unwrap()).await
 }
 
 async fn of_list(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
@@ -222,6 +250,10 @@ async fn of_part(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
         204 => here("0", "?0", fresh.clone().into()).await,
         400 => here("x", "?0", Body::empty()).await,
         404 => send_to(&without_files(place).await, &hash, "0", "?1", Body::empty()).await,
+        408 => {
+            let (router, _dir) = impatient(place).await;
+            send_to(&router, &hash, "0", "?1", a_drop()).await
+        }
         409 => here("7", "?0", Body::empty()).await,
         413 => here("0", "?1", vec![0; 8 << 20].into()).await,
         415 => ask(&place.router, "PATCH", &format!("/v1/files/{hash}"), None).await,

@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::QueryBuilder;
 
-use super::{StoredSecrets, Webhook};
 use crate::{
     Actor, Error, Scoped, Store,
     audit::{Written, push_entries},
@@ -24,19 +23,6 @@ const DEAD_KEPT: &str = "interval '30 days'";
 /// A later try than this was planned while the clock of the database was ahead. Pauses are shorter.
 const IMPOSSIBLE: &str = "interval '2 hours'";
 
-/// The begin of a statement that reads the webhooks with pending deliveries, one by one from an index.
-macro_rules! with_waiting {
-    () => {
-        "WITH RECURSIVE waiting AS (
-             (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
-             UNION ALL
-             SELECT (SELECT d.webhook_id FROM webhook_deliveries d
-                     WHERE status = 'pending' AND d.webhook_id > waiting.webhook_id ORDER BY d.webhook_id LIMIT 1)
-             FROM waiting WHERE webhook_id IS NOT NULL
-         )"
-    };
-}
-
 /// The condition that no earlier delivery of the submission is pending.
 macro_rules! is_first {
     () => {
@@ -45,6 +31,7 @@ macro_rules! is_first {
                        AND e.sequence < d.sequence)"
     };
 }
+pub(super) use is_first;
 
 /// What one round queued.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
@@ -72,15 +59,6 @@ pub struct Delivery {
     pub ended_at: Option<DateTime<Utc>>,
     pub http_status: Option<i32>,
     pub error: Option<String>,
-}
-
-/// A webhook with a delivery that is due.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct DueWebhook {
-    #[sqlx(flatten)]
-    pub webhook: Webhook,
-    #[sqlx(flatten)]
-    pub secrets: StoredSecrets,
 }
 
 /// A delivery that is due: no earlier one of its submission is pending.
@@ -190,46 +168,18 @@ impl Store {
                    AND (w.namespace IS NULL OR w.namespace = s.namespace)
                    AND s.labels @> w.labels
                  ORDER BY s.sequence
-                 RETURNING id
+                 RETURNING id, webhook_id, next_try_at
+             ), turns AS (
+                 INSERT INTO webhook_turns AS t (webhook_id, tenant, due_at)
+                 SELECT w.id, w.tenant, min(next_try_at) FROM queued JOIN hooks w ON w.id = webhook_id
+                 GROUP BY w.id, w.tenant ORDER BY w.id
+                 ON CONFLICT (webhook_id) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < t.due_at
              )
              SELECT (SELECT count(*) FROM page) AS events, (SELECT count(*) FROM queued) AS deliveries",
         )
         .bind(i64::from(limit))
         .fetch_one(&self.patient);
         within("queueing deliveries of webhooks", statement).await
-    }
-
-    /// Returns the webhooks with a delivery that is due. It reads the pending deliveries webhook by webhook from an index, so that
-    /// the backlog of one is skipped.
-    pub async fn due_webhooks(&self) -> Result<Vec<DueWebhook>, Error> {
-        let statement = sqlx::query_as(concat!(
-            with_waiting!(),
-            " SELECT w.* FROM waiting JOIN webhooks w ON w.id = webhook_id
-                  WHERE EXISTS (SELECT FROM webhook_deliveries d
-                                WHERE d.webhook_id = w.id AND status = 'pending' AND next_try_at <= now() AND ",
-            is_first!(),
-            ")"
-        ))
-        .fetch_all(&self.patient);
-        within("looking for webhooks with due deliveries", statement).await
-    }
-
-    /// Returns the time until a delivery is due of a webhook that isn't one of `served`. `None` if none is pending.
-    pub async fn next_delivery(&self, served: &[String]) -> Result<Option<Duration>, Error> {
-        let statement = sqlx::query_scalar(concat!(
-            with_waiting!(),
-            " SELECT extract(epoch FROM min(first.next_try_at) - now())::float8
-              FROM waiting JOIN webhooks w ON w.id = webhook_id AND w.id <> ALL ($1)
-              CROSS JOIN LATERAL (
-                  SELECT next_try_at FROM webhook_deliveries d
-                  WHERE d.webhook_id = w.id AND status = 'pending' AND ",
-            is_first!(),
-            " ORDER BY next_try_at LIMIT 1) first"
-        ))
-        .bind(served)
-        .fetch_one(&self.patient);
-        let seconds: Option<f64> = within("looking for the next delivery of webhooks", statement).await?;
-        Ok(seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
     }
 
     /// Returns up to `limit` deliveries of a webhook that are due: of each submission, the earliest pending one.
@@ -313,6 +263,10 @@ impl Store {
                      SELECT id FROM webhook_deliveries
                      WHERE status = 'pending' AND next_try_at > greatest(now(), $2) + {IMPOSSIBLE} LIMIT $1
                      FOR NO KEY UPDATE SKIP LOCKED))
+             ), turns AS (
+                 UPDATE webhook_turns SET due_at = clock_timestamp() WHERE webhook_id = ANY (ARRAY(
+                     SELECT webhook_id FROM webhook_turns WHERE due_at > greatest(now(), $2) + {IMPOSSIBLE} LIMIT $1
+                     FOR NO KEY UPDATE SKIP LOCKED))
              ), deliveries AS (
                  DELETE FROM webhook_deliveries WHERE id = ANY (ARRAY(SELECT id FROM old UNION SELECT id FROM orphaned))
                  RETURNING 1
@@ -389,7 +343,11 @@ impl Scoped {
             None => query.push("status = 'dead'"),
         };
         query.push(
-            " RETURNING d.id), one AS (
+            " RETURNING d.id), turn AS (
+                 INSERT INTO webhook_turns (webhook_id, tenant, due_at)
+                 SELECT found, tenant, clock_timestamp() FROM mine WHERE EXISTS (SELECT FROM again)
+                 ON CONFLICT (webhook_id) DO UPDATE SET due_at = excluded.due_at, is_failing = false
+             ), one AS (
                  SELECT mine.*, (SELECT count(*) FROM again) AS count FROM mine WHERE EXISTS (SELECT FROM again))",
         );
         let entry = "SELECT nullif(tenant, '') AS tenant, submission_id AS id, 'allowed' AS verdict,

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{DISCARDED, FileQuery, Hash, StoredFile, discard};
+use super::{FileQuery, Hash, StoredFile, discard};
 use crate::{
     access::Action,
     api::{
@@ -48,6 +48,7 @@ const PARTIAL: &str = "application/partial-upload";
         (status = 403, description = "The caller may not submit, or the tenant's quota is used up (`file-quota-exceeded`)", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "This gateway keeps no files", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "The upload has arrived up to another offset; nothing of this part is kept", body = ProblemBody, content_type = "application/problem+json", headers(("Upload-Offset" = u64, description = "How much of the file has arrived"))),
+        (status = 408, description = "The content arrives too slowly: what has arrived is kept", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The file is too large: the upload is deleted", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is not `application/partial-upload`", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The content has another SHA-256: the upload is deleted", body = ProblemBody, content_type = "application/problem+json"),
@@ -73,7 +74,7 @@ pub(in crate::api::v1) async fn resume(
         let part = NewPart { sha256: &sha256, offset, length, is_last };
         let resumed = files.resume(&caller, query.namespace.as_deref(), part, &mut content).await;
         if !waits {
-            discard(&mut content, if resumed.is_ok() { u64::MAX } else { DISCARDED }).await;
+            discard(&mut content, resumed.is_ok()).await;
         }
         resumed
     });

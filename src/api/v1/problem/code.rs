@@ -22,6 +22,7 @@ pub(in crate::api) enum Code {
     DeliveryNotFound,
     NotFinished,
     MethodNotAllowed,
+    UploadTooSlow,
     NameTaken,
     ClientIdTaken,
     FileUsed,
@@ -49,7 +50,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 42] = [
+    const ALL: [Code; 43] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -69,6 +70,7 @@ impl Code {
         Self::DeliveryNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
+        Self::UploadTooSlow,
         Self::NameTaken,
         Self::ClientIdTaken,
         Self::FileUsed,
@@ -142,6 +144,7 @@ impl Code {
             Self::WebhookNotFound => ("webhook-not-found", 404, "There is no such webhook"),
             Self::DeliveryNotFound => ("delivery-not-found", 404, "There is no such delivery"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
+            Self::UploadTooSlow => ("upload-too-slow", 408, "The upload is too slow"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
             Self::ClientIdTaken => ("client-id-taken", 409, "Another submission has this id of a client"),

@@ -76,6 +76,7 @@ impl From<FileError> for Problem {
             FileError::Quota { .. } => Code::FileQuotaExceeded,
             FileError::Broken(..) | FileError::TooManyParts(_) => Code::InvalidRequest,
             FileError::Used(_) => Code::FileUsed,
+            FileError::TooSlow(..) => Code::UploadTooSlow,
             FileError::Busy => Code::Busy,
         };
         Self::new(code, format!("{error}."))

@@ -65,6 +65,7 @@ pub(in crate::api::v1) struct CreateQuery {
         (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Path of the submission"), ("ETag", description = "Entity tag of the document"))),
         (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "A submission of the tenant has this `clientId`, or a live submission this unique name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 408, description = "A file of a form arrives too slowly", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body, or a file of a form, is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is neither JSON nor a form", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),

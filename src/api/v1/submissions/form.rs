@@ -28,7 +28,7 @@ use crate::{
         body::{self, Held},
         v1::{
             Problem,
-            files::{DISCARDED, discard},
+            files::discard,
             problem::Code,
         },
     },
@@ -63,7 +63,7 @@ pub(super) async fn read(
     let paced = Paced { content: &mut content, unread: unread.clone(), is_resting: false };
     let read = parts(state, caller, Multipart::new(paced, boundary), &unread).await;
     if !waits {
-        discard(&mut content, if read.is_ok() { u64::MAX } else { DISCARDED }).await;
+        discard(&mut content, read.is_ok()).await;
     }
     read
 }

@@ -14,9 +14,9 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// Maximum number of containers of one namespace whose logs are followed; one and a half times as many of all. Each holds a stream of
+/// Maximum number of containers of one namespace whose logs are followed; of all, twice as many. Each holds a stream of
 /// the API server on connections of their own (`Cluster::for_stored_logs`), and a part of a log in memory. Others wait.
-const STREAMS: usize = 400;
+const STREAMS: usize = 300;
 /// The same for containers that have ended, or are about to: what they wrote is read at once.
 const ENDED: usize = 16;
 /// Parts that are stored at the same time.

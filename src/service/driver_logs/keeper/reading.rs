@@ -69,7 +69,7 @@ impl Reading {
     /// Stores the log until the container has ended and all is stored.
     pub(super) async fn run(mut self) {
         let Some(target) = self.target().await else { return };
-        let Some(_place) = self.place(&target.namespace).await else { return };
+        let Some(_place) = self.place(&target).await else { return };
         let Some(mut writer) = self.writer(&target).await else { return };
         let result = match self.read(&target, &mut writer).await {
             Some(LogEnding::Cut) => "cut",
@@ -106,14 +106,14 @@ impl Reading {
     }
 
     /// Waits for a permit to read. What a container wrote that has ended, or is about to, is not delayed by those that run.
-    async fn place(&mut self, namespace: &str) -> Option<Place> {
+    async fn place(&mut self, target: &LogTarget) -> Option<Place> {
         let _waiting = self.parts.wait();
         loop {
             if *self.stage.borrow_and_update() != Stage::Running {
-                return self.parts.ended.acquire(namespace).await;
+                return Some(self.parts.ended.acquire(&target.tenant, &target.namespace).await);
             }
             tokio::select! {
-                place = self.parts.streams.acquire(namespace) => return place,
+                place = self.parts.streams.acquire(&target.tenant, &target.namespace) => return Some(place),
                 changed = self.stage.changed() => if changed.is_err() { return None },
             }
         }
