@@ -34,4 +34,5 @@ mod rights;
 mod spark_lines;
 mod submitter;
 mod usage;
+mod wires;
 mod world;

@@ -179,7 +179,7 @@ impl Scoped {
     }
 
     /// Requests the kill of every live submission of the scope, and returns for how many it was the first request. Those whose rows are
-    /// locked by other transactions delay no other. Submissions of an API whose client owns the pods aren't among them.
+    /// locked by other transactions delay no other.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent, or if rows stay locked for two seconds after
@@ -238,7 +238,7 @@ impl Scoped {
 
     /// Appends the condition for live submissions of the scope, or for these of them.
     fn push_live(&self, query: &mut QueryBuilder<Postgres>, these: Option<&[String]>) {
-        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND wire IS DISTINCT FROM 'kubeflow' AND ");
+        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ");
         self.scope.push_condition(query, "s");
         if let Some(these) = these {
             query.push(" AND id = ANY(").push_bind(these).push(")");

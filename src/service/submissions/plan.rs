@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Submissions, limits};
 use crate::{
     access::Action,
@@ -65,7 +67,15 @@ impl Submissions {
         }
         prepared.options.check(&rules.caps)?;
         self.webhooks.check(&prepared.options.webhooks)?;
-        prepared.options = prepared.options.capped(&rules.caps).left_to_client();
+        if prepared.options.wire == Some(Wire::Kubeflow)
+            && caller.access().may_own_pods(caller.principal(), &rules.tenant.name)
+            && is_of_application(prepared.request.request.driver_pod_template.as_ref())
+        {
+            prepared.options.wire = Some(Wire::KubeflowOperator);
+        }
+        let (origins, forced) = (&prepared.origins, &rules.tenant.properties);
+        let is_default = |key: &str| origins.contains_key(key) && !forced.contains_key(key);
+        prepared.options = prepared.options.left_to_client(is_default).capped(&rules.caps);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
         Ok((prepared, rules))
@@ -194,6 +204,15 @@ fn judge(
         true => Ok(Some(Judgement::new(rules, prepared))),
         false => Err(Error::Policy { tenant: rules.tenant.name.clone(), violations }),
     }
+}
+
+/// Returns whether a `SparkApplication` of Kubeflow's operator owns the pod of a template. The operator decides about no other pod.
+fn is_of_application(template: Option<&Value>) -> bool {
+    let owners = template.and_then(|template| template.pointer("/metadata/ownerReferences")?.as_array());
+    owners.into_iter().flatten().any(|owner| {
+        let group = owner["apiVersion"].as_str().and_then(|version| version.split('/').next());
+        owner["kind"] == "SparkApplication" && group == Some("sparkoperator.k8s.io")
+    })
 }
 
 /// Returns the rules of the tenant that a request belongs to.
