@@ -16,6 +16,7 @@ use tower::ServiceExt;
 
 use crate::service::Service;
 
+mod audit;
 mod authn;
 mod body;
 mod browser;
@@ -95,6 +96,7 @@ struct AppState {
 pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::all(service.submissions.spark_version(), settings.livy_prefix.as_deref());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let routers = Routers {
         resources: v1::router(state.clone()),
@@ -107,7 +109,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
-        .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
+        .layer(from_fn_with_state(authn::Authentication { authenticator, audit, faces: faces.clone() }, authn::authenticate));
     let router = browser::guard(router, &browser, faces.clone())?;
     let router = uis.fallback_service(router).layer(from_fn_with_state(apart, spark_ui::keep_apart));
     Ok(enclosed(router, faces))
@@ -121,11 +123,12 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
 pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::all(service.submissions.spark_version(), None);
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let serve = async move |State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request| {
         spark::serve(&state, &id, request).await
     };
-    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
+    let authentication = authn::Authentication { authenticator, audit, faces: faces.clone() };
     let router = Router::new()
         .fallback(serve)
         .with_state(state)
@@ -140,8 +143,9 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
 pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let faces = Faces::of_livy(service.submissions.spark_version());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
-    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
+    let authentication = authn::Authentication { authenticator, audit, faces: faces.clone() };
     let router = livy::router(state, "").layer(from_fn_with_state(authentication, authn::authenticate));
     Ok(enclosed(browser::guard(router, &browser, faces.clone())?, faces))
 }

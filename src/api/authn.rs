@@ -15,7 +15,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
-    console,
+    audit, console,
     faces::{Face, Faces},
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     metrics::metrics,
-    service::{Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated},
+    service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated},
 };
 
 /// The challenges of a 401 (RFC 6750, section 3).
@@ -39,13 +39,14 @@ const BASIC: &str = "Basic realm=\"sparkgate\", charset=\"UTF-8\"";
 #[derive(Clone)]
 pub(in crate::api) struct Authentication {
     pub(in crate::api) authenticator: Arc<Authenticator>,
+    pub(in crate::api) audit: Arc<Audit>,
     /// The APIs of the listener, in whose formats requests are refused.
     pub(in crate::api) faces: Faces,
 }
 
 /// Authenticates a request, or answers it with 401 or 503.
 pub(in crate::api) async fn authenticate(
-    State(Authentication { authenticator, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
@@ -69,7 +70,7 @@ pub(in crate::api) async fn authenticate(
         session,
     };
     match authenticator.authenticate(&credentials).await {
-        Ok(caller) => admit(caller, request, next, &id, &faces).await,
+        Ok(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
@@ -89,13 +90,13 @@ pub(in crate::api) async fn authenticate(
 
 /// Takes every caller for the principal of the port for Spark's clients.
 pub(in crate::api) async fn of_spark_listener(
-    State(Authentication { authenticator, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     match authenticator.of_spark_listener() {
-        Some(caller) => admit(caller, request, next, &id, &faces).await,
+        Some(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
             refused(&Unauthenticated::Missing, request.uri(), &id, &faces)
@@ -109,7 +110,7 @@ async fn admit(
     mut request: Request,
     next: Next,
     id: &RequestId,
-    faces: &Faces,
+    (audit, faces): (&Arc<Audit>, &Faces),
 ) -> Response {
     // A tenant has a quota for its files, and a large one would never fit into a rate.
     let bytes = if is_upload(&request) { 0 } else { request.body().size_hint().lower() };
@@ -118,11 +119,11 @@ async fn admit(
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
     let session = Session::new(principal, tenancy, client(&request), text(id)).of_browser(session);
-    request.extensions_mut().insert(session);
+    request.extensions_mut().insert(session.clone());
     // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
     request.headers_mut().remove(header::COOKIE);
-    next.run(request).await
+    audit::recorded(audit, faces, session, request, next).await
 }
 
 /// Returns whether a request uploads files: by themselves, or in the form of a submission.

@@ -146,6 +146,9 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
         Err(error) => return Err(error.into()),
     };
     let submission = with_pod(state, &caller, &found).await?;
+    if is_duplicate {
+        caller.changes_nothing();
+    }
     let status = if is_duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(document(&submission_id, submission, is_duplicate))).into_response())
 }

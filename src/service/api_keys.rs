@@ -50,6 +50,7 @@ impl ApiKeys {
     /// # Errors
     /// [`Error::Denied`] if the caller may not grant this; [`Error::Refused`] for a name or a lifetime that can't be used.
     pub async fn create(&self, caller: &Session, request: &KeyRequest) -> Result<CreatedKey, Error> {
+        request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         may_grant(caller, request)?;
         let now = Utc::now();
         let own_end = caller.principal().expires().filter(|_| *caller.principal().provider() == Provider::ApiKey);

@@ -209,6 +209,9 @@ impl fmt::Debug for Files {
 
 /// Returns the tenant whose files a request concerns: that of a submission with the same namespace.
 fn tenant<'a>(caller: &'a Session, namespace: Option<&str>) -> Result<&'a Tenant, Error> {
+    if let Some(tenant) = namespace.and_then(|namespace| caller.access().tenant_of_namespace(namespace)) {
+        caller.aims_at(&tenant.name);
+    }
     caller.require(Action::Submit)?;
     let tenant = caller.access().tenant_for(caller.principal(), namespace);
     tenant.map_err(|error| Refusal::field("namespace", error.to_string()).into())

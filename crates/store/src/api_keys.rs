@@ -76,7 +76,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let key = query.build_query_as().fetch_one(&mut *connection);
         let Created { key, written } = within(action, key).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(actor, written);
         Ok(key)
     }
 
@@ -131,7 +131,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let revoked = query.build_query_as().fetch_one(&mut *connection);
         let (revoked, written): (i64, Written) = within(action, revoked).await.map_err(Error::after_sending)?;
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         Ok(revoked > 0)
     }
 }

@@ -69,7 +69,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let created = query.build_query_as().fetch_one(&mut *connection);
         let (_, written): (i64, Written) = within(action, created).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(Some(actor), written);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let ended = query.build_query_as().fetch_one(&mut *connection);
         let (ended, written): (i64, Written) = within(action, ended).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(actor, written);
         Ok(ended > 0)
     }
 

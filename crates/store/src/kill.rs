@@ -109,7 +109,7 @@ fn log(row: &PgRow) {
 impl Scoped {
     /// Requests the kill of one submission, if it is also in the scope `killable`: `KILLED` immediately if nothing was created
     /// yet, otherwise `KILLING` for a worker to carry out. The same statement returns the result, so no later failure can
-    /// contradict it, and writes the audit.
+    /// contradict it, and writes the entry of the audit if it is allowed.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent. A contention ([`Error::is_contention`]) if the
@@ -147,7 +147,7 @@ impl Scoped {
                 SELECT id, attempt, state, reason, message FROM moved
             )",
         ));
-        let entry = "SELECT tenant, id, CASE WHEN allowed THEN 'allowed' ELSE 'denied' END AS verdict, state AS detail FROM found";
+        let entry = "SELECT tenant, id, 'allowed' AS verdict, state AS detail FROM found WHERE allowed";
         push_entries(&mut query, actor, "kill", entry);
         let written = self.store.written(actor);
         query.push(format_args!(
@@ -162,7 +162,7 @@ impl Scoped {
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
         match row.as_ref().map(|row| row.try_get::<Written, _>("written")).transpose() {
-            Ok(written) => self.store.pass_on(written.flatten()),
+            Ok(written) => self.store.pass_on(actor, written.flatten()),
             Err(error) => tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "an entry of the audit can't be read: it is in the database"
@@ -232,7 +232,7 @@ impl Scoped {
         let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
             within(ACTION, round).await.map_err(Error::after_sending)?;
         killed.iter().for_each(ChangedRow::record);
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         Ok((killed.len() as u64, rest))
     }
 
@@ -287,7 +287,7 @@ impl Scoped {
         let round = query.build_query_as().fetch_one(&mut *connection);
         let (count, last, written): (i64, Option<i64>, Written) =
             within(action, round).await.map_err(Error::after_sending)?;
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::{Authentication, ConsoleClient, OidcIssuer},
     service::tenancy::Tenancy,
-    store::{Actor, NewBrowserSession},
+    store::{Actor, AuditNote, NewBrowserSession},
 };
 
 /// The path of the answer below the gateway's URL in browsers.
@@ -270,6 +270,7 @@ fn actor(principal: &str, from: Requester<'_>) -> Actor {
         principal: principal.to_owned(),
         address: from.address.map(|address| address.to_string()),
         request_id: from.request_id.to_owned(),
+        note: AuditNote::default(),
     }
 }
 

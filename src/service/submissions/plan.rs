@@ -57,10 +57,13 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<(PreparedSubmission, Arc<TenantRules>), Error> {
+        aim(caller, &request);
         caller.require(Action::Submit)?;
         limits::arguments(&request)?;
         let expanded = Expanded::new(request, caller.spark_lines())?;
+        aim(caller, &expanded.request);
         let rules = rules(caller, &expanded.request)?;
+        caller.aims_at(&rules.tenant.name);
         let mut prepared = PreparedSubmission::of_tenant(expanded, options, &rules.spark, Some(&rules))?;
         if let Some(trace) = TraceContext::current() {
             prepared.continue_trace(&trace);
@@ -120,6 +123,7 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
+        caller.changes_nothing();
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("dry run", SpanKind::Internal, || []);
         let planned = span.enter(self.plan(caller, request, options)).await;
@@ -215,11 +219,24 @@ fn is_of_application(template: Option<&Value>) -> bool {
     })
 }
 
+/// Notes for the audit the tenant of the namespace that a request names, whether the caller may submit there or not.
+fn aim(caller: &Session, request: &CreateSubmissionRequest) {
+    let namespace = request.spark_properties.get(NAMESPACE);
+    if let Some(tenant) = namespace.and_then(|namespace| caller.access().tenant_of_namespace(namespace)) {
+        caller.aims_at(&tenant.name);
+    }
+}
+
 /// Returns the rules of the tenant that a request belongs to.
 fn rules(caller: &Session, request: &CreateSubmissionRequest) -> Result<Arc<TenantRules>, Refusal> {
     let namespace = request.spark_properties.get(NAMESPACE).map(String::as_str);
     let tenant = caller.access().tenant_for(caller.principal(), namespace);
-    let tenant = tenant.map_err(|error| Refusal::property(NAMESPACE, error.to_string()))?;
+    let tenant = tenant.map_err(|error| {
+        if let Some(namespace) = namespace {
+            caller.denied(None, || format!("no role submitter in the tenant of namespace {namespace}"));
+        }
+        Refusal::property(NAMESPACE, error.to_string())
+    })?;
     let rules = caller.tenancy().rules(&tenant.name).cloned();
     rules.ok_or_else(|| Refusal::property(NAMESPACE, format!("there is no tenant {}", tenant.name)))
 }

@@ -9,7 +9,7 @@ use crate::{
     metrics::{metrics, text},
     service::{
         encryption::StoredObjects,
-        error::{Error, error_chain},
+        error::Error,
         options::SubmissionOptions,
         prepared::PreparedSubmission,
         redaction,
@@ -69,17 +69,11 @@ impl Submissions {
             metrics().refused.with([error.kind()]).inc();
         }
         let accepted = accepted.map_err(|error| redaction::refusal(error, &secrets));
-        if let (Err(error @ (Error::Denied(_) | Error::Policy { .. })), Some(actor)) = (&accepted, caller.actor()) {
-            let tenant = match error {
-                Error::Policy { tenant, .. } => Some(tenant.as_str()),
-                _ => None,
-            };
-            // The denial holds whether its entry can be written or not.
-            if let Err(error) =
-                self.store.write_audit(&actor, "submit", (tenant, None), false, &error.to_string()).await
-            {
-                tracing::warn!("a denial is missing in the audit: {}", error_chain(&error));
-            }
+        match &accepted {
+            // The entry is that of the first request.
+            Ok(accepted) if accepted.replayed => caller.changes_nothing(),
+            Err(error) => deny(caller, error),
+            Ok(_) => {}
         }
         accepted
     }
@@ -187,6 +181,26 @@ impl Submissions {
     fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or_else(|| &self.spark().user))
+    }
+}
+
+/// Notes for the audit why a submission was denied. A reason of an invalid request may quote its values, so only the field is noted.
+fn deny(caller: &Session, error: &Error) {
+    match error {
+        Error::Refused(refusal) => caller.denied(None, || format!("the request is invalid: {}", refusal.field)),
+        Error::Denied(_)
+        | Error::Policy { .. }
+        | Error::KeyReused { .. }
+        | Error::ClientIdTaken { .. }
+        | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
+        Error::Full { .. }
+        | Error::Unavailable(_)
+        | Error::InDoubt { .. }
+        | Error::PerhapsDone(_)
+        | Error::ClusterUnavailable(_)
+        | Error::Unanswered(_)
+        | Error::FilesUnavailable(_)
+        | Error::Internal(..) => {}
     }
 }
 
