@@ -23,6 +23,7 @@ mod browser;
 mod catch_panic;
 mod console;
 mod cookies;
+mod counted_bytes;
 mod faces;
 mod fetch_metadata;
 mod health;
@@ -109,7 +110,10 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
-        .layer(from_fn_with_state(authn::Authentication { authenticator, audit, faces: faces.clone() }, authn::authenticate));
+        .layer(from_fn_with_state(
+            authn::Authentication { authenticator, audit, faces: faces.clone() },
+            authn::authenticate,
+        ));
     let router = browser::guard(router, &browser, faces.clone())?;
     let router = uis.fallback_service(router).layer(from_fn_with_state(apart, spark_ui::keep_apart));
     Ok(enclosed(router, faces))

@@ -56,8 +56,8 @@ use crate::{
 
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
-    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, Day, Delivery, Event, ExecutorCounts, Filter, Found,
+    GroupBy, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
     SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 

@@ -3,6 +3,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use secrecy::SecretString;
+
 use super::{error::Error, spark_lines::SparkLines, tenancy::Tenancy};
 use crate::{
     access::{Access, Action, Principal, Tenant, Visible},
@@ -22,12 +24,14 @@ pub struct Session {
     browser_session: Option<BrowserSessionId>,
     /// What becomes of the request. `None` if callers are not authenticated: there is no audit.
     note: Option<AuditNote>,
+    /// The token that Kubernetes has accepted. What lasts longer than a request is ended when Kubernetes doesn't accept it any more.
+    reviewed: Option<Arc<SecretString>>,
 }
 
 impl Session {
     pub fn new(principal: Arc<Principal>, tenancy: Arc<Tenancy>, address: Option<IpAddr>, request_id: &str) -> Self {
         let note = tenancy.access().authentication().map(|_| AuditNote::default());
-        Self { principal, tenancy, address, request_id: request_id.into(), browser_session: None, note }
+        Self { principal, tenancy, address, request_id: request_id.into(), browser_session: None, note, reviewed: None }
     }
 
     /// Returns the same caller, whom the session of a browser authenticated.
@@ -35,6 +39,17 @@ impl Session {
     pub fn of_browser(mut self, session: Option<BrowserSessionId>) -> Self {
         self.browser_session = session;
         self
+    }
+
+    /// Returns the same caller, whom Kubernetes knows by a token.
+    #[must_use]
+    pub fn of_review(mut self, token: Option<Arc<SecretString>>) -> Self {
+        self.reviewed = token;
+        self
+    }
+
+    pub(super) fn reviewed(&self) -> Option<&SecretString> {
+        self.reviewed.as_deref()
     }
 
     /// Returns the session of the browser that sent the request, if there is one.

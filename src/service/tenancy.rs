@@ -124,6 +124,19 @@ impl Tenancy {
         self.limits.as_ref().map_or(Ok(()), |limits| limits.count(principal.subject(), is_read, bytes))
     }
 
+    /// Counts bytes that a principal sends, beyond those that its request announced.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub fn count_bytes(&self, principal: &Principal, bytes: u64) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.count_bytes(principal.subject(), bytes))
+    }
+
+    /// Returns whether an address may try another login, without counting one.
+    pub(super) fn check_logins(&self, address: IpAddr) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.check_logins(address))
+    }
+
     /// Counts a failed login from an address.
     ///
     /// # Errors

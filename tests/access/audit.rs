@@ -116,18 +116,27 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
         patience: Duration::ZERO,
     };
     world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
-    let router = router(world.service.clone(), HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() });
+    let router = router(
+        world.service.clone(),
+        HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() },
+    );
     let world = World { router: router.unwrap(), ..world };
     let red = async |role: Role| world.key(role, Some("red")).await;
     let (viewer, alice, operator) = (red(Role::Viewer).await, red(Role::Submitter).await, red(Role::Operator).await);
     let blue = world.key(Role::Operator, Some("blue")).await;
     let admin = world.key(Role::Admin, None).await;
     let theirs = world.submit(&blue, "blue").await;
-    let hook = world.send(Some(&blue), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"}))).await.json();
-    let mine = world.send(Some(&operator), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"}))).await.json();
+    let hook = world
+        .send(Some(&blue), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"})))
+        .await
+        .json();
+    let mine = world
+        .send(Some(&operator), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"})))
+        .await
+        .json();
     let path_of = |hook: &Value| format!("/v1/webhooks/{}", hook["id"].as_str().unwrap());
     let (hook, mine) = (path_of(&hook), path_of(&mine));
-    let key_of_blue = world.get(&blue, "/v1/tokens").await.json()["items"][0]["id"].as_str().unwrap().to_owned();
+    let key_of_blue = world.get(&blue, "/v1/tokens").await.json()["tokens"][0]["id"].as_str().unwrap().to_owned();
     let key = |role: &str, tenant: &str| json!({"name": "n", "role": role, "tenant": tenant});
     let batch = json!({"file": "local:///a.jar", "className": "A", "conf": {"spark.kubernetes.namespace": "blue"}});
     let application = json!({"submission_id": "u",
@@ -138,23 +147,58 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
     let none = json!({});
     let (red_, blue_) = (Some("red"), Some("blue"));
     let attempts: Vec<Attempt<'_>> = vec![
-        (&alice, "POST", of("/v1/tokens"), json!({"name": "n", "role": "admin"}), 403, ("create-key", red_, "", "denied")),
+        (
+            &alice,
+            "POST",
+            of("/v1/tokens"),
+            json!({"name": "n", "role": "admin"}),
+            403,
+            ("create-key", red_, "", "denied"),
+        ),
         (&alice, "POST", of("/v1/tokens"), key("viewer", "blue"), 403, ("create-key", blue_, "", "denied")),
         (&alice, "DELETE", format!("/v1/tokens/{key_of_blue}"), none.clone(), 403, ("revoke-key", blue_, "", "denied")),
-        (&operator, "DELETE", format!("/v1/tokens/{key_of_blue}"), none.clone(), 404, ("revoke-key", blue_, "", "denied")),
+        (
+            &operator,
+            "DELETE",
+            format!("/v1/tokens/{key_of_blue}"),
+            none.clone(),
+            404,
+            ("revoke-key", blue_, "", "denied"),
+        ),
         (&alice, "POST", of("/v1/submissions"), job("blue"), 400, ("submit", blue_, "", "denied")),
         (&alice, "POST", of("/v1/submissions/create"), spark_job("blue"), 400, ("submit", blue_, "", "denied")),
         (&alice, "POST", of("/livy/batches"), batch, 400, ("submit", blue_, "", "denied")),
         (&alice, "POST", of("/api/v1/spark-submit"), application, 400, ("submit", blue_, "", "denied")),
         (&viewer, "POST", of("/v1/submissions"), job("red"), 403, ("submit", red_, "", "denied")),
         (&alice, "DELETE", format!("/v1/submissions/{theirs}"), none.clone(), 404, ("kill", blue_, &theirs, "denied")),
-        (&alice, "POST", format!("/v1/submissions/kill/{theirs}"), none.clone(), 200, ("kill", blue_, &theirs, "denied")),
-        (&alice, "POST", format!("/v1/submissions/{theirs}/rerun"), none.clone(), 404, ("submit", blue_, &theirs, "denied")),
+        (
+            &alice,
+            "POST",
+            format!("/v1/submissions/kill/{theirs}"),
+            none.clone(),
+            200,
+            ("kill", blue_, &theirs, "denied"),
+        ),
+        (
+            &alice,
+            "POST",
+            format!("/v1/submissions/{theirs}/rerun"),
+            none.clone(),
+            404,
+            ("submit", blue_, &theirs, "denied"),
+        ),
         (&viewer, "POST", of("/v1/submissions/killall"), none.clone(), 403, ("killall", red_, "", "denied")),
         (&viewer, "POST", of("/v1/submissions/clear"), none.clone(), 403, ("clear", red_, "", "denied")),
         (&operator, "POST", of("/v1/submissions/killall"), none.clone(), 200, ("killall", red_, "", "allowed")),
         (&operator, "POST", of("/v1/submissions/clear"), none.clone(), 200, ("clear", red_, "", "allowed")),
-        (&alice, "POST", of("/v1/webhooks"), json!({"url": "https://a.example.org"}), 403, ("create-webhook", red_, "", "denied")),
+        (
+            &alice,
+            "POST",
+            of("/v1/webhooks"),
+            json!({"url": "https://a.example.org"}),
+            403,
+            ("create-webhook", red_, "", "denied"),
+        ),
         (&operator, "DELETE", hook.clone(), none.clone(), 404, ("delete-webhook", blue_, "", "denied")),
         (&operator, "POST", format!("{hook}/rotate"), none.clone(), 404, ("rotate-webhook", blue_, "", "denied")),
         (&operator, "POST", format!("{mine}/replay"), none.clone(), 202, ("replay-webhook", red_, "", "allowed")),
@@ -180,7 +224,8 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
         let after: i64 = sqlx::query_scalar(count).fetch_one(&world.pool).await.unwrap();
         assert_eq!(after - before, 1, "{method} {path}: one entry");
         let entry = "SELECT action, tenant, coalesce(submission_id, ''), verdict FROM audit ORDER BY id DESC LIMIT 1";
-        let entry: (String, Option<String>, String, String) = sqlx::query_as(entry).fetch_one(&world.pool).await.unwrap();
+        let entry: (String, Option<String>, String, String) =
+            sqlx::query_as(entry).fetch_one(&world.pool).await.unwrap();
         let expected = (action.to_owned(), tenant.map(str::to_owned), submission.to_owned(), verdict.to_owned());
         assert_eq!(entry, expected, "{method} {path}");
     }
@@ -201,7 +246,8 @@ async fn denials_of_one_principal_do_not_fill_the_audit(pool: PgPool) {
     let alice = world.key(Role::Submitter, Some("red")).await;
     let mut body = job("red");
     for at in 0..90 {
-        body["sparkProperties"][format!("spark.kubernetes.driver.annotation.sparkgate.dev/{at}-{}", "x".repeat(40))] = json!("x");
+        body["sparkProperties"][format!("spark.kubernetes.driver.annotation.sparkgate.dev/{at}-{}", "x".repeat(40))] =
+            json!("x");
     }
     for _ in 0..60 {
         let answer = world.send(Some(&alice), "POST", "/v1/submissions", Some(&body)).await;
@@ -295,7 +341,8 @@ async fn each_change_of_a_webhook_has_an_entry_with_its_host(pool: PgPool) {
             "delete-webhook"
         ]
     );
-    let verdicts: Vec<_> = audit.json()["entries"].as_array().unwrap().iter().map(|entry| entry["verdict"] == "denied").collect();
+    let verdicts: Vec<_> =
+        audit.json()["entries"].as_array().unwrap().iter().map(|entry| entry["verdict"] == "denied").collect();
     assert_eq!(verdicts, [false, false, false, true, true, true, false, false], "those of others are denied");
     assert_eq!(entries[0].1, format!("webhook {id}, hooks.example.org"));
     assert_eq!(entries[2].1, format!("webhook {id}, 1 deliveries"));
@@ -337,6 +384,7 @@ async fn the_webhook_of_the_installation_is_that_of_its_operators(pool: PgPool) 
     assert_eq!(statuses, [200, 403, 403, 200, 202]);
     let audit = world.get(&admin, "/v1/audit").await.json();
     let entries = audit["entries"].as_array().unwrap();
-    let entry = entries.iter().find(|entry| entry["action"] == "replay-webhook" && entry["verdict"] == "allowed").unwrap();
+    let entry =
+        entries.iter().find(|entry| entry["action"] == "replay-webhook" && entry["verdict"] == "allowed").unwrap();
     assert_eq!((entry.get("tenant"), &entry["verdict"]), (None, &json!("allowed")), "{entry}");
 }

@@ -13,6 +13,7 @@ mod kubeflow;
 mod launch;
 mod limits;
 mod livy;
+mod logins;
 mod matrix;
 mod oidc;
 mod policy;

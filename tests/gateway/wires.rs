@@ -42,7 +42,12 @@ const WIRES: [Wire; 6] = [
     Wire { name: "spark", as_operator: false, owns_pods: false, submit: spark },
     Wire { name: "livy", as_operator: false, owns_pods: false, submit: livy },
     Wire { name: "kubeflow", as_operator: false, owns_pods: false, submit: |namespace| kubeflow(namespace, true) },
-    Wire { name: "pod of no application", as_operator: true, owns_pods: false, submit: |namespace| kubeflow(namespace, false) },
+    Wire {
+        name: "pod of no application",
+        as_operator: true,
+        owns_pods: false,
+        submit: |namespace| kubeflow(namespace, false),
+    },
     Wire { name: "operator", as_operator: true, owns_pods: true, submit: |namespace| kubeflow(namespace, true) },
 ];
 
@@ -95,7 +100,9 @@ impl Gateway {
         let namespace = world.namespace.clone();
         let file = tempfile::NamedTempFile::new().unwrap();
         let access = |members: &str| {
-            format!("tenants: {{t: {{namespaces: [{namespace}], caps: {{startTimeout: 1h, runTimeout: 90min}}, members: {members}}}}}")
+            format!(
+                "tenants: {{t: {{namespaces: [{namespace}], caps: {{startTimeout: 1h, runTimeout: 90min}}, members: {members}}}}}"
+            )
         };
         fs::write(file.path(), access("[]")).unwrap();
         let keys = serving(&world, file.path()).await;
@@ -106,7 +113,8 @@ impl Gateway {
         };
         let ((_, submitter), (_, operator)) = (key(Role::Submitter).await, key(Role::Operator).await);
         let (id, pod_owner) = key(Role::Submitter).await;
-        fs::write(file.path(), access(&format!("[{{role: submitter, subjects: ['key:{id}'], ownsPods: true}}]"))).unwrap();
+        fs::write(file.path(), access(&format!("[{{role: submitter, subjects: ['key:{id}'], ownsPods: true}}]")))
+            .unwrap();
         world.service = serving(&world, file.path()).await;
         world.watch();
         let stop = CancellationToken::new();
@@ -168,7 +176,8 @@ impl Gateway {
 
     /// Returns whether the driver pod is there and not being deleted.
     async fn has_pod(&self, id: &SubmissionId) -> bool {
-        let name: String = self.column("SELECT names ->> 'driverPod' FROM submissions WHERE id = $1", id.as_str()).await;
+        let name: String =
+            self.column("SELECT names ->> 'driverPod' FROM submissions WHERE id = $1", id.as_str()).await;
         let pod = self.world.pods().get_opt(&name).await.unwrap();
         pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_none())
     }
@@ -241,6 +250,7 @@ async fn clear_clean_up_and_retention_are_those_of_each_wire(pool: PgPool) {
         gateway.world.set(id, "pod_deleted_at = pod_deleted_at - interval '1 hour'").await;
     }
     gateway.clean_up(CleanUpSettings { finished_pod_ttl: Some(DAY), retention: Some(DAY) }).await;
-    let left: Vec<String> = sqlx::query_scalar("SELECT wire FROM submissions").fetch_all(&gateway.world.pool).await.unwrap();
+    let left: Vec<String> =
+        sqlx::query_scalar("SELECT wire FROM submissions").fetch_all(&gateway.world.pool).await.unwrap();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -225,7 +225,9 @@ impl Store {
                 ("SELECT tenant, id FROM submissions WHERE number = $2 AND wire = 'livy' AND $1 = ''", "", number)
             }
             AuditSubject::Key(id) => ("SELECT tenant, NULL::text FROM api_keys WHERE id = $1", id, 0),
-            AuditSubject::Webhook(id) => ("SELECT nullif(tenant, ''), submission_id FROM webhooks WHERE id = $1", id, 0),
+            AuditSubject::Webhook(id) => {
+                ("SELECT nullif(tenant, ''), submission_id FROM webhooks WHERE id = $1", id, 0)
+            }
         };
         let mut connection = self.connection(action).await?;
         let query = sqlx::query_as(statement).bind(id);

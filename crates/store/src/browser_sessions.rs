@@ -93,6 +93,14 @@ impl Store {
         within(action, session).await
     }
 
+    /// Returns whether there is or was a session, as far as it isn't deleted yet.
+    pub async fn knows_browser_session(&self, id: &BrowserSessionId) -> Result<bool, Error> {
+        let action = "reading the session of a browser";
+        let mut connection = self.connection(action).await?;
+        let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM browser_sessions WHERE id = $1)");
+        within(action, known.bind(id.as_slice()).fetch_one(&mut *connection)).await
+    }
+
     /// Claims the renewal of a session's tokens for a while, unless another replica has claimed it or has renewed them since.
     pub async fn claim_browser_session(
         &self,

@@ -308,7 +308,10 @@ fn no_random() -> SignInError {
 fn of_token(why: Unauthenticated) -> SignInError {
     match why {
         Unauthenticated::Unavailable(why) => SignInError::Unavailable(why),
-        Unauthenticated::Missing | Unauthenticated::Invalid(_) => SignInError::Unusable(why.to_string()),
+        Unauthenticated::Limited(exceeded) => SignInError::Unavailable(exceeded.to_string()),
+        Unauthenticated::Missing | Unauthenticated::UnknownSession | Unauthenticated::Invalid(_) => {
+            SignInError::Unusable(why.to_string())
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use super::{SparkUi, Ticket};
-use crate::{service::error::Error, store::{Actor, AuditNote}};
+use crate::{
+    service::error::Error,
+    store::{Actor, AuditNote},
+};
 
 /// The name of the action in the audit.
 const ACTION: &str = "kill-in-spark-ui";

@@ -8,13 +8,8 @@ use super::Submissions;
 use crate::{
     metrics::{metrics, text},
     service::{
-        encryption::StoredObjects,
-        error::Error,
-        options::SubmissionOptions,
-        prepared::PreparedSubmission,
-        redaction,
-        session::Session,
-        tenancy::TenantRules,
+        encryption::StoredObjects, error::Error, options::SubmissionOptions, prepared::PreparedSubmission, redaction,
+        session::Session, tenancy::TenantRules,
     },
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission},

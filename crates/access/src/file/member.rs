@@ -73,7 +73,11 @@ pub(super) fn check(
         };
         let owns_pods = document.owns_pods.is_some_and(|owns| {
             if owns.value && role < Role::Submitter {
-                faults.add(&owns.referenced, format!("{path}.ownsPods"), "a viewer submits nothing: give it the role submitter");
+                faults.add(
+                    &owns.referenced,
+                    format!("{path}.ownsPods"),
+                    "a viewer submits nothing: give it the role submitter",
+                );
             }
             owns.value
         });
