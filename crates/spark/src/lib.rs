@@ -83,6 +83,6 @@ pub use quantity::Quantity;
 pub use redaction::{REDACTED, is_secret, looks_secret, redacted_argument};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::{NamedRequest, expand_command_line, has_command_line};
+pub use submit::{NamedRequest, expand_command_line, has_command_line, options_without_effect};
 pub use submitter::SubmitterFiles;
 pub use version::{SparkLine, SparkVersion, UnknownSparkVersion};

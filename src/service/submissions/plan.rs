@@ -175,7 +175,8 @@ impl Plan {
 
     /// Returns the warnings about properties of the request.
     pub fn warnings(&self) -> Vec<String> {
-        self.prepared.misspelt().into_iter().map(|(_, warning)| warning).collect()
+        let misspelt = self.prepared.misspelt().into_iter().map(|(_, warning)| warning);
+        misspelt.chain(self.prepared.ignored()).collect()
     }
 
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.

@@ -49,7 +49,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 42] = [
+    pub(in crate::api) const ALL: [Code; 42] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
