@@ -98,13 +98,17 @@ pub enum FileError {
     #[error("the upload has {0} parts already: send larger ones")]
     TooManyParts(u64),
     /// Live submissions use the file that is to be deleted.
-    #[error("{0} live submissions use the file")]
+    #[error("{}", uses(*.0))]
     Used(u64),
     /// Other uploads or downloads take all places.
     #[error("too many files are being transferred at once")]
     Busy,
     #[error(transparent)]
     Service(#[from] Error),
+}
+
+fn uses(count: u64) -> String {
+    if count == 1 { "a live submission uses it".to_owned() } else { format!("{count} live submissions use it") }
 }
 
 impl From<files::Error> for FileError {

@@ -1,6 +1,7 @@
 //! Submissions: accepts them, shows them, and takes requests to kill them.
 
 pub(super) mod failure_reason;
+mod fingerprint;
 mod limits;
 mod livy;
 pub(super) mod plan;

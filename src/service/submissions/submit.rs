@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, io, mem};
 
-use sha2::{Digest, Sha256};
-
-use super::Submissions;
+use super::{Submissions, fingerprint::Fingerprint};
 use crate::{
     metrics::{metrics, text},
     service::{
@@ -55,7 +53,7 @@ impl Submissions {
         mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
-        let fingerprint = fingerprint(&mut request, &options)?;
+        let fingerprint = Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?;
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("submit", SpanKind::Internal, || []);
         let accepted = span.enter(self.accept(caller, request, options, fingerprint)).await;
@@ -78,7 +76,7 @@ impl Submissions {
         caller: &Session,
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
-        fingerprint: Vec<u8>,
+        fingerprint: Fingerprint,
     ) -> Result<Accepted, Error> {
         let (mut prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
@@ -86,7 +84,7 @@ impl Submissions {
         let space = KeySpace { tenant, principal, owner: &owner };
         let misspelt = prepared.misspelt();
         let unknown = prepared.unknown(&misspelt).join(", ");
-        let warnings = misspelt.into_iter().map(|(_, warning)| warning).collect();
+        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(prepared.ignored()).collect();
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.of_key(&space, key).await?
         {
@@ -100,11 +98,13 @@ impl Submissions {
         let files = self.files.of_request(tenant, &prepared.request.request).await?;
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
+            // Before anything is kept for it: most refusals are of the driver.
+            let rendered = self.render(&rules, &prepared, &drawn)?;
+            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
             let webhooks = &prepared.options.webhooks;
             self.webhooks.attach(&drawn.id, tenant, principal, webhooks).await?;
-            let rendered = self.render(&rules, &prepared, &drawn)?;
-            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
+            let id = drawn.id.clone();
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
                 name: short(&prepared.request.app_name),
@@ -118,7 +118,7 @@ impl Submissions {
                 options: prepared.options.kept(),
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {
-                    Some(_) => fingerprint.clone(),
+                    Some(_) => fingerprint.stored().to_vec(),
                     None => Vec::new(),
                 },
                 drawn,
@@ -131,7 +131,12 @@ impl Submissions {
             };
             let wanted =
                 prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
-            match self.store.accept(new).await? {
+            let accepted = self.store.accept(new).await?;
+            if !matches!(accepted, store::Accepted::New(_) | store::Accepted::InDoubt(..)) {
+                self.files.release(&id, &files).await?;
+                self.webhooks.detach(&id, &prepared.options.webhooks).await?;
+            }
+            match accepted {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
                     metrics().accepted.with([text(&submission.tenant)]).inc();
@@ -162,7 +167,6 @@ impl Submissions {
                 store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
                 // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
-                    self.webhooks.detach(&new.drawn.id, &prepared.options.webhooks).await?;
                     drawn = self.store.draw_beyond(&new.drawn).await?;
                     prepared.request.request = new.request;
                 }
@@ -236,24 +240,10 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(found: Found, before: &[u8], now: &[u8], key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
-    if before == now {
+fn replay(found: Found, before: &[u8], now: &Fingerprint, key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
+    if now.is_of(before) {
         tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true, warnings });
     }
     Err(Error::KeyReused { key: key.to_owned(), by: found.id })
-}
-
-/// Returns a hash that distinguishes requests with the same key: all that they ask for, independent of the notation. It
-/// excludes the version of the client, which may be upgraded between two tries, and the time that spark-submit adds to each of
-/// them.
-fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
-    let client = mem::take(&mut request.client_spark_version);
-    let time = request.spark_properties.remove_entry("spark.app.submitTime");
-    let json = serde_json::to_vec(request);
-    request.client_spark_version = client;
-    request.spark_properties.extend(time);
-    let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
-    let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
-    Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
 }
