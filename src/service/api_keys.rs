@@ -57,7 +57,10 @@ impl ApiKeys {
         if let Some(end) = own_end
             && request.expires_in.is_none_or(|life| now + life > end)
         {
-            let reason = format!("a key that an API key creates may not outlive it: it expires at {end}");
+            let reason = format!(
+                "a key that an API key creates may not outlive it: it expires at {end}. Ask for a shorter life, or let an operator \
+                 create a key that lives longer: `sparkgate bootstrap-key --expires 365d`"
+            );
             return Err(Error::Denied(reason));
         }
         let by = caller.principal().subject().to_owned();

@@ -90,6 +90,12 @@ pub(super) fn killed() -> String {
     )
 }
 
+/// Returns the message of a kill, which says who requested it.
+fn message(actor: Option<&Actor>) -> String {
+    let words = KillCause::Request.message();
+    actor.map_or_else(|| words.to_owned(), |actor| format!("{words} of {}", actor.principal))
+}
+
 /// Logs the state change of a row that `try_kill` returned, if it made one.
 fn log(row: &PgRow) {
     let Ok(Some(from)) = row.try_get::<Option<&str>, _>("was") else { return };
@@ -139,7 +145,7 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
+        query.push(", message = ").push_bind(message(actor)).push(format_args!(
             " FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.*, was, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
@@ -214,7 +220,7 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
+        query.push(", message = ").push_bind(message(actor)).push(format_args!(
             " FROM free WHERE s.id = free.id
                 RETURNING s.id, s.tenant, s.attempt, was, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
