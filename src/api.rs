@@ -16,12 +16,14 @@ use tower::ServiceExt;
 
 use crate::service::Service;
 
+mod audit;
 mod authn;
 mod body;
 mod browser;
 mod catch_panic;
 mod console;
 mod cookies;
+mod counted_bytes;
 mod faces;
 mod fetch_metadata;
 mod health;
@@ -96,6 +98,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let faces = Faces::all(service.submissions.spark_version(), settings.livy_prefix.as_deref());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
     let names = authenticator.clone();
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let routers = Routers {
         resources: v1::router(state.clone()),
@@ -108,7 +111,10 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
-        .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
+        .layer(from_fn_with_state(
+            authn::Authentication { authenticator, audit, faces: faces.clone() },
+            authn::authenticate,
+        ));
     let router = browser::guard(router, &browser, faces.clone(), names)?;
     let router = uis.fallback_service(router).layer(from_fn_with_state(apart, spark_ui::keep_apart));
     Ok(enclosed(router, faces))
@@ -123,11 +129,12 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
     let faces = Faces::all(service.submissions.spark_version(), None);
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
     let names = authenticator.clone();
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let serve = async move |State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request| {
         spark::serve(&state, &id, request).await
     };
-    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
+    let authentication = authn::Authentication { authenticator, audit, faces: faces.clone() };
     let router = Router::new()
         .fallback(serve)
         .with_state(state)
@@ -143,8 +150,9 @@ pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router,
     let faces = Faces::of_livy(service.submissions.spark_version());
     let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
     let names = authenticator.clone();
+    let audit = service.audit.clone();
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
-    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
+    let authentication = authn::Authentication { authenticator, audit, faces: faces.clone() };
     let router = livy::router(state, "").layer(from_fn_with_state(authentication, authn::authenticate));
     Ok(enclosed(browser::guard(router, &browser, faces.clone(), names)?, faces))
 }

@@ -58,15 +58,15 @@ use crate::{
 
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
-    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, Day, Delivery, Event, ExecutorCounts, Filter, Found,
+    GroupBy, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
     SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
     access_file::{AccessError, AccessFile},
     api_keys::{ApiKeys, CreatedKey, KeyRequest},
-    audit::Audit,
+    audit::{Audit, RequestedChange, Verdict},
     authenticator::{
         Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
         SignedIn, Unauthenticated,

@@ -15,7 +15,8 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
-    console,
+    audit, console,
+    counted_bytes::CountedBytes,
     faces::{Face, Faces},
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
@@ -25,8 +26,9 @@ use super::{
     v1,
 };
 use crate::{
+    access::Action,
     metrics::metrics,
-    service::{Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated},
+    service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated},
 };
 
 /// The challenges of a 401 (RFC 6750, section 3).
@@ -39,13 +41,14 @@ const BASIC: &str = "Basic realm=\"sparkgate\", charset=\"UTF-8\"";
 #[derive(Clone)]
 pub(in crate::api) struct Authentication {
     pub(in crate::api) authenticator: Arc<Authenticator>,
+    pub(in crate::api) audit: Arc<Audit>,
     /// The APIs of the listener, in whose formats requests are refused.
     pub(in crate::api) faces: Faces,
 }
 
 /// Authenticates a request, or answers it with 401 or 503.
 pub(in crate::api) async fn authenticate(
-    State(Authentication { authenticator, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
@@ -57,24 +60,33 @@ pub(in crate::api) async fn authenticate(
     }
     let peer = request.extensions().get::<Peer>();
     let headers = request.headers();
-    // Clients of Livy send a token as a password.
-    let password = (face == Face::Livy).then(|| password(headers)).flatten();
+    // Clients of Livy, and Airflow's HTTP provider, send a token as a password.
+    let password = password(headers);
     let session = authenticator
         .is_https()
         .and_then(|is_https| session_cookie::of_request((request.method(), route, headers), face, is_https));
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
-        header: &|name| headers.get(name)?.to_str().ok(),
+        header: &|name| only(headers, name),
+        address: client(&request),
         session,
     };
-    match authenticator.authenticate(&credentials).await {
-        Ok(caller) => admit(caller, request, next, &id, &faces).await,
+    let answer = match only(headers, header::AUTHORIZATION.as_str()) {
+        Ok(_) => authenticator.authenticate(&credentials).await,
+        Err(why) => Err(why),
+    };
+    match answer {
+        Ok(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
             let is_page = face == Face::Console || session_cookie::is_linked(route) && wants_page(request.headers());
-            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, client(&request))
+            if let Unauthenticated::Limited(exceeded) = &why {
+                return limited(exceeded, uri.path().to_owned(), &id, &faces);
+            }
+            if let (Unauthenticated::Invalid(_) | Unauthenticated::UnknownSession, Some(address)) =
+                (&why, client(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
                 return limited(&exceeded, uri.path().to_owned(), &id, &faces);
@@ -89,13 +101,13 @@ pub(in crate::api) async fn authenticate(
 
 /// Takes every caller for the principal of the port for Spark's clients.
 pub(in crate::api) async fn of_spark_listener(
-    State(Authentication { authenticator, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     match authenticator.of_spark_listener() {
-        Some(caller) => admit(caller, request, next, &id, &faces).await,
+        Some(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
             refused(&Unauthenticated::Missing, request.uri(), &id, &faces)
@@ -105,24 +117,36 @@ pub(in crate::api) async fn of_spark_listener(
 
 /// Counts a request of a known caller, and hands it on with its session.
 async fn admit(
-    Authenticated { principal, tenancy, session }: Authenticated,
+    Authenticated { principal, tenancy, session: session_of_browser, reviewed }: Authenticated,
     mut request: Request,
     next: Next,
     id: &RequestId,
-    faces: &Faces,
+    (audit, faces): (&Arc<Audit>, &Faces),
 ) -> Response {
-    // A tenant has a quota for its files, and a large one would never fit into a rate.
-    let bytes = if is_upload(&request) { 0 } else { request.body().size_hint().lower() };
+    let bytes = request.body().size_hint();
     let is_read = request.method().is_safe();
-    if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
+    let session = Session::new(principal.clone(), tenancy.clone(), client(&request), text(id));
+    let session = session.of_browser(session_of_browser).of_review(reviewed);
+    // A tenant has a quota for its files, and a large one would never fit into a rate. Who may upload none has no such quota.
+    let is_upload = is_upload(&request) && session.require(Action::Submit).is_ok();
+    let announced = if is_upload { 0 } else { bytes.lower() };
+    if let Err(exceeded) = tenancy.count(&principal, is_read, announced) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
-    let session = Session::new(principal, tenancy, client(&request), text(id)).of_browser(session);
-    request.extensions_mut().insert(session);
+    let counted = CountedBytes::default();
+    if !is_upload && bytes.exact().is_none() {
+        request = request.map(|body| counted.body(body, principal, tenancy));
+    }
+    let path = request.uri().path().to_owned();
+    request.extensions_mut().insert(session.clone());
     // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
     request.headers_mut().remove(header::COOKIE);
-    next.run(request).await
+    let response = audit::recorded(audit, faces, session, request, next).await;
+    match counted.exceeded() {
+        Some(exceeded) => limited(exceeded, path, id, faces),
+        None => response,
+    }
 }
 
 /// Returns whether a request uploads files: by themselves, or in the form of a submission.
@@ -147,6 +171,18 @@ fn is_open(path: &str, route: Option<&str>) -> bool {
 /// Returns the client's address.
 fn client(request: &Request) -> Option<IpAddr> {
     request.extensions().get::<Peer>().map(Peer::client)
+}
+
+/// Returns the value of a header with credentials. Of two, one may be a client's and the other a proxy's, so neither counts.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unauthenticated> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next(), values.next());
+    let text = first.map(HeaderValue::to_str).transpose();
+    match (text, second) {
+        (Ok(text), None) => Ok(text),
+        (_, Some(_)) => Err(Unauthenticated::Invalid(format!("the request has the header {name} more than once"))),
+        (Err(_), None) => Err(Unauthenticated::Invalid(format!("the header {name} is no visible ASCII text"))),
+    }
 }
 
 /// Returns the token of `Authorization: Bearer` (RFC 6750, section 2.1). The scheme's case doesn't matter (RFC 9110).
@@ -203,8 +239,11 @@ fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, issuers: &[String]) ->
 fn answer_to(why: &Unauthenticated) -> (v1::Code, Option<HeaderValue>) {
     tracing::debug!(%why, "request without a caller");
     match why {
-        Unauthenticated::Missing => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE))),
+        Unauthenticated::Missing | Unauthenticated::UnknownSession => {
+            (v1::Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE)))
+        }
         Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
+        Unauthenticated::Limited(_) => (v1::Code::RateLimited, None),
         Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
     }
 }

@@ -77,9 +77,38 @@ impl ErrorCode {
             | Code::Busy
             | Code::Unavailable
             | Code::ClusterUnavailable
+            | Code::FilesUnavailable
+            | Code::SparkUiUnavailable
             | Code::AuthenticationUnavailable
             | Code::TimedOut => Self::Overloaded,
-            _ => Self::BadRequest,
+            Code::InvalidJson
+            | Code::InvalidParameter
+            | Code::InvalidCursor
+            | Code::Unauthenticated
+            | Code::Denied
+            | Code::Forbidden
+            | Code::FileQuotaExceeded
+            | Code::NotFound
+            | Code::SubmissionNotFound
+            | Code::ExecutorNotFound
+            | Code::LogNotFound
+            | Code::ManifestNotFound
+            | Code::FileNotFound
+            | Code::SparkUiNotFound
+            | Code::WebhookNotFound
+            | Code::DeliveryNotFound
+            | Code::NotFinished
+            | Code::NameTaken
+            | Code::ClientIdTaken
+            | Code::FileUsed
+            | Code::UploadOffsetMismatch
+            | Code::CursorExpired
+            | Code::FileExpired
+            | Code::RequestTooLarge
+            | Code::IdempotencyKeyReused
+            | Code::PolicyViolated
+            | Code::FileMismatch
+            | Code::SubmissionFailed => Self::BadRequest,
         }
     }
 }
@@ -146,6 +175,9 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
         Err(error) => return Err(error.into()),
     };
     let submission = with_pod(state, &caller, &found).await?;
+    if is_duplicate {
+        caller.changes_nothing();
+    }
     let status = if is_duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(document(&submission_id, submission, is_duplicate))).into_response())
 }
@@ -213,4 +245,19 @@ fn error(submission_id: &str, code: ErrorCode, status: Option<u16>, message: &st
         "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
     });
     (StatusCode::from_u16(status).unwrap_or_default(), Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_tries_again_exactly_after_what_may_pass() {
+        for code in Code::ALL {
+            let mapped = ErrorCode::of(&Problem::new(code, ""));
+            let tries_again = matches!(mapped, ErrorCode::Internal | ErrorCode::Overloaded);
+            let may_pass = code.status() >= 500 || matches!(code, Code::TooManyRequests | Code::RateLimited);
+            assert_eq!(tries_again, may_pass, "{}", code.as_str());
+        }
+    }
 }

@@ -19,12 +19,13 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{
-    AppState, body, idempotency_key,
+    AppState, audit, body, idempotency_key,
     server_span::spawn,
     v1::{Code, Problem, Query, answered_within, in_time, parsed, to_its_end},
 };
 use crate::service::{LivyBatch, Session, Submission};
 use batch::{Batch, BatchState};
+use new::ParsedBatch;
 
 /// Batches of a page, unless the client asks for another number, and at most.
 const PAGE: u32 = 100;
@@ -47,8 +48,9 @@ pub(super) fn router(app: AppState, prefix: &str) -> Router {
     let quick = Router::new()
         .route("/batches", get(list))
         .route("/batches/{id}", get(view).delete(delete))
-        .route("/batches/{id}/state", get(state))
-        .route("/batches/{id}/log", get(log_lines))
+        // Older releases of Airflow's provider for Livy ask with POST.
+        .route("/batches/{id}/state", get(state).post(state))
+        .route("/batches/{id}/log", get(log_lines).post(log_lines))
         .route_layer(timeout);
     let patient = Router::new().route("/batches", axum::routing::post(create));
     quick
@@ -80,7 +82,7 @@ async fn create(
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::new(Code::InvalidParameter, format!("Idempotency-Key: {reason}.")))?;
     let (bytes, held) = body::read(request.into_body(), &app).await?;
-    let (request, mut options) = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
+    let ParsedBatch { request, mut options, mut warnings } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
     options.idempotency_key = key;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let submit = async move {
@@ -89,11 +91,14 @@ async fn create(
         accepted
     };
     let accepted = answered_within(app.settings.request_timeout, spawn(submit)).await?;
-    let found = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??.submission;
+    let accepted = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    warnings.extend(accepted.warnings);
+    let found = accepted.submission;
     let submission =
         found.document.map_err(|error| Problem::unreadable(&found.id, "was accepted before under this key", &error))?;
     let location = format!("{prefix}/batches/{}", submission.number);
-    let batch = Batch::new(submission, Vec::new());
+    let log = warnings.into_iter().map(|warning| format!("warning: {warning}")).collect();
+    let batch = Batch::new(submission, log);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(batch)).into_response())
 }
 
@@ -203,6 +208,7 @@ async fn finish(request: Request, next: Next) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
     problem.log();
     let mut written = refused(problem.code, &new::in_words_of_livy(&problem));
+    written.extensions_mut().insert(audit::Reason::of(&problem));
     for name in [header::RETRY_AFTER, header::ALLOW] {
         if let Some(value) = response.headers_mut().remove(&name) {
             written.headers_mut().insert(name, value);

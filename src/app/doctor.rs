@@ -19,8 +19,9 @@ use crate::{
     service::{
         AccessFile,
         doctor::{
-            Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_files,
-            check_home, check_lineage, check_namespaces, check_owner, check_pods, check_service_accounts,
+            Defaults, Finding, Level, check_admission, check_api_server, check_creators, check_database,
+            check_encryption, check_files, check_home, check_lineage, check_namespaces, check_owner, check_pods,
+            check_service_accounts,
         },
         error_chain,
     },
@@ -60,6 +61,9 @@ pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSe
     }
     if let (Some(store), Some(files)) = (&store, files) {
         findings.push(check_owner(store, files).await);
+    }
+    if let (Some(store), Some(access)) = (&store, &access) {
+        findings.push(check_creators(store, access.current().access()).await);
     }
     if let Some(server) = settings.webhooks.lineage_server() {
         findings.push(check_lineage(&server).await);

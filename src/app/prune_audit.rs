@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use super::settings::PruneAudit;
-use crate::store::{Actor, Store};
+use crate::store::{Actor, AuditNote, Store};
 
 /// The number of entries that one statement reads.
 const ROUND: u32 = 5000;
@@ -26,7 +26,8 @@ pub(super) async fn prune_audit(settings: PruneAudit) -> anyhow::Result<()> {
         }
     }
     if deleted > 0 {
-        let actor = Actor { principal: "database".to_owned(), address: None, request_id: String::new() };
+        let (request_id, note) = (String::new(), AuditNote::default());
+        let actor = Actor { principal: "database".to_owned(), address: None, request_id, note };
         let detail = format!("{deleted} entries older than {} days", older_than.as_secs() / 86_400);
         store.write_audit(&actor, "prune-audit", (None, None), true, &detail).await?;
     }

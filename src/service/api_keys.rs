@@ -50,13 +50,17 @@ impl ApiKeys {
     /// # Errors
     /// [`Error::Denied`] if the caller may not grant this; [`Error::Refused`] for a name or a lifetime that can't be used.
     pub async fn create(&self, caller: &Session, request: &KeyRequest) -> Result<CreatedKey, Error> {
+        request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         may_grant(caller, request)?;
         let now = Utc::now();
         let own_end = caller.principal().expires().filter(|_| *caller.principal().provider() == Provider::ApiKey);
         if let Some(end) = own_end
             && request.expires_in.is_none_or(|life| now + life > end)
         {
-            let reason = format!("a key that an API key creates may not outlive it: it expires at {end}");
+            let reason = format!(
+                "a key that an API key creates may not outlive it: it expires at {end}. Ask for a shorter life, or let an operator \
+                 create a key that lives longer: `sparkgate bootstrap-key --expires 365d`"
+            );
             return Err(Error::Denied(reason));
         }
         let by = caller.principal().subject().to_owned();

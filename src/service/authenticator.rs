@@ -4,6 +4,7 @@
 mod api_keys;
 mod browser_sessions;
 mod cache;
+mod checks;
 mod issuer_client;
 mod kubernetes;
 mod oidc;
@@ -12,17 +13,19 @@ mod sign_in;
 use std::{future::pending, net::IpAddr, ptr, sync::Arc, time::Duration};
 
 use chrono::Utc;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::sleep;
 
 use super::{access_file::AccessFile, rate_limits::Exceeded, session::Session, tenancy::Tenancy};
 use crate::{
-    access::{ApiKey, Authentication, ClientCertificate, Principal, Provider},
+    access::{ApiKey, Authentication, ClientCertificate, Kubernetes, Principal, Provider},
     cluster::Cluster,
     service::error::error_chain,
     store::{BrowserSessionId, Store},
 };
 use api_keys::ApiKeys;
 use browser_sessions::BrowserSessions;
+use checks::Gate;
 use kubernetes::TokenReviews;
 use oidc::Issuers;
 
@@ -38,8 +41,10 @@ pub struct Credentials<'a> {
     pub bearer: Option<&'a str>,
     /// The client certificate, in DER. Its chain is verified.
     pub certificate: Option<&'a [u8]>,
-    /// The headers of the request.
-    pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Sync),
+    /// The headers of the request. One that occurs twice is an error: a proxy may have added the second.
+    pub header: &'a (dyn Fn(&str) -> Result<Option<&'a str>, Unauthenticated> + Sync),
+    /// The client's address.
+    pub address: Option<IpAddr>,
     /// The cookie of a browser's session, if it counts for the request.
     pub session: Option<SessionCookie<'a>>,
 }
@@ -60,6 +65,8 @@ pub struct Authenticated {
     pub tenancy: Arc<Tenancy>,
     /// The browser's session, if the request has its cookie instead of credentials.
     pub session: Option<BrowserSessionId>,
+    /// The token that Kubernetes has accepted, to ask it again.
+    pub reviewed: Option<Arc<SecretString>>,
 }
 
 /// Why a caller isn't known.
@@ -71,6 +78,12 @@ pub enum Unauthenticated {
     /// The credentials are wrong. The text helps the caller and doesn't quote them.
     #[error("{0}")]
     Invalid(String),
+    /// The cookie is of no session that is or was.
+    #[error("send a token or an API key: Authorization: Bearer …")]
+    UnknownSession,
+    /// They aren't checked, because too many of their address were wrong.
+    #[error("{0}")]
+    Limited(Exceeded),
     /// They can't be checked now: what can't be reached.
     #[error("{0}")]
     Unavailable(String),
@@ -81,7 +94,8 @@ impl Unauthenticated {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
-            Self::Invalid(_) => "invalid",
+            Self::Invalid(_) | Self::UnknownSession => "invalid",
+            Self::Limited(_) => "limited",
             Self::Unavailable(_) => "unavailable",
         }
     }
@@ -103,7 +117,7 @@ impl Authenticator {
             api_keys: ApiKeys::new(store.clone()),
             issuers: Arc::default(),
             reviews: TokenReviews::new(cluster),
-            sessions: BrowserSessions { store },
+            sessions: BrowserSessions::new(store),
         }
     }
 
@@ -116,18 +130,22 @@ impl Authenticator {
         let (principal, session) = match tenancy.access().authentication() {
             None => (Arc::new(Principal::anonymous()), None),
             Some(providers) => match self.principal(&tenancy, providers, credentials).await {
-                Err(Unauthenticated::Missing) => self.of_session(providers, credentials).await?,
+                Err(Unauthenticated::Missing) => {
+                    self.of_session(providers, credentials, Gate::new(&tenancy, credentials.address)).await?
+                }
                 principal => (principal?, None),
             },
         };
-        Ok(Authenticated { principal, tenancy, session })
+        let token = credentials.bearer.filter(|_| *principal.provider() == Provider::Kubernetes);
+        let reviewed = token.map(|token| Arc::new(token.to_owned().into()));
+        Ok(Authenticated { principal, tenancy, session, reviewed })
     }
 
     /// Returns the caller of requests to the port for Spark's clients, if the access file has one.
     pub fn of_spark_listener(&self) -> Option<Authenticated> {
         let tenancy = self.access.current();
         let listener = tenancy.access().authentication()?.spark_listener.as_ref()?;
-        Some(Authenticated { principal: Arc::new(listener.principal.clone()), tenancy, session: None })
+        Some(Authenticated { principal: Arc::new(listener.principal.clone()), tenancy, session: None, reviewed: None })
     }
 
     /// Returns the principal of a browser's session.
@@ -135,9 +153,10 @@ impl Authenticator {
         &self,
         providers: &Authentication,
         credentials: &Credentials<'_>,
+        gate: Gate<'_>,
     ) -> Result<(Arc<Principal>, Option<BrowserSessionId>), Unauthenticated> {
         let SessionCookie { value, is_use } = credentials.session.ok_or(Unauthenticated::Missing)?;
-        let (principal, id) = self.sessions.principal(value, is_use, &self.issuers, providers).await?;
+        let (principal, id) = self.sessions.principal(value, is_use, &self.issuers, (providers, gate)).await?;
         Ok((principal, Some(id)))
     }
 
@@ -172,6 +191,13 @@ impl Authenticator {
                 Some(id) => self.sessions.lasts(id).await,
                 None => true,
             }
+            && match (caller.reviewed(), caller.access().authentication().and_then(|all| all.kubernetes.as_ref())) {
+                (Some(token), Some(Kubernetes { audiences })) => {
+                    self.reviews.is_valid(token.expose_secret(), audiences, LOOK).await
+                }
+                (Some(_), None) => false,
+                (None, _) => true,
+            }
     }
 
     async fn principal(
@@ -183,8 +209,9 @@ impl Authenticator {
         let Some(token) = credentials.bearer else {
             return of_certificate(providers, credentials).unwrap_or(Err(Unauthenticated::Missing)).map(Arc::new);
         };
+        let gate = Gate::new(tenancy, credentials.address);
         if ApiKey::is_one(token) && providers.api_keys {
-            return self.api_keys.principal(token).await;
+            return self.api_keys.principal(token, gate).await;
         }
         if let Some(answer) = self.issuers.principal(token, &providers.oidc).await {
             return answer;
@@ -197,7 +224,7 @@ impl Authenticator {
             }
         }
         match &providers.kubernetes {
-            Some(kubernetes) => self.reviews.principal(token, &kubernetes.audiences).await,
+            Some(kubernetes) => self.reviews.principal(token, &kubernetes.audiences, gate).await,
             None => Err(Unauthenticated::Invalid(wrong)),
         }
     }
@@ -216,8 +243,11 @@ fn of_certificate(
     };
     if let Some(proxy) = providers.proxy.as_ref().filter(|proxy| certificate.is_of(proxy)) {
         let header = credentials.header;
-        let user = header(&proxy.user_header)?;
-        let groups = proxy.groups_header.as_deref().and_then(header);
+        let groups = proxy.groups_header.as_deref().map_or(Ok(None), header);
+        let (user, groups) = match (header(&proxy.user_header), groups) {
+            (Ok(user), Ok(groups)) => (user?, groups),
+            (Err(why), _) | (_, Err(why)) => return Some(Err(why)),
+        };
         return Some(proxy.principal(user, groups).map_err(|error| invalid(&error)));
     }
     let certificates = providers.certificates.as_ref()?;

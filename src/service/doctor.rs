@@ -2,6 +2,7 @@
 //! stores of files and of logs that it deletes again.
 
 mod cluster;
+mod creators;
 mod database;
 mod defaults;
 mod files;
@@ -12,6 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 pub use cluster::{check_admission, check_api_server, check_home, check_namespaces, check_service_accounts};
+pub use creators::check_creators;
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
 pub use files::{check_files, check_logs, check_owner};

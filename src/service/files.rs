@@ -106,13 +106,17 @@ pub enum FileError {
     #[error("the upload has {0} parts already: send larger ones")]
     TooManyParts(u64),
     /// Live submissions use the file that is to be deleted.
-    #[error("{0} live submissions use the file")]
+    #[error("{}", uses(*.0))]
     Used(u64),
     /// Other uploads or downloads take all places.
     #[error("too many files are being transferred at once")]
     Busy,
     #[error(transparent)]
     Service(#[from] Error),
+}
+
+fn uses(count: u64) -> String {
+    if count == 1 { "a live submission uses it".to_owned() } else { format!("{count} live submissions use it") }
 }
 
 impl From<files::Error> for FileError {
@@ -241,6 +245,9 @@ impl fmt::Debug for Files {
 
 /// Returns the tenant whose files a request concerns: that of a submission with the same namespace.
 fn tenant<'a>(caller: &'a Session, namespace: Option<&str>) -> Result<&'a Tenant, Error> {
+    if let Some(tenant) = namespace.and_then(|namespace| caller.access().tenant_of_namespace(namespace)) {
+        caller.aims_at(&tenant.name);
+    }
     caller.require(Action::Submit)?;
     let tenant = caller.access().tenant_for(caller.principal(), namespace);
     tenant.map_err(|error| Refusal::field("namespace", error.to_string()).into())

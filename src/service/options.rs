@@ -227,11 +227,17 @@ impl SubmissionOptions {
         }
     }
 
-    /// Leaves retries and timeouts to the client if its API says that it has its own.
+    /// Leaves to the client what its API says that it decides itself: retries, and, if it owns the pods, the timeouts that are only
+    /// defaults. `is_default` says whether a property is one. The operator's caps hold for every API.
     #[must_use]
-    pub(super) fn left_to_client(mut self) -> Self {
+    pub(super) fn left_to_client(mut self, is_default: impl Fn(&str) -> bool) -> Self {
+        if self.wire.is_some_and(Wire::retries_by_itself) {
+            self.retries = Retries::default();
+        }
         if self.wire.is_some_and(Wire::owns_pods) {
-            (self.retries, self.start_timeout, self.run_timeout) = (Retries::default(), None, None);
+            let asked = |time: Option<Duration>, name: &str| time.filter(|_| !is_default(&format!("{OWN}{name}")));
+            self.start_timeout = asked(self.start_timeout, "startTimeout");
+            self.run_timeout = asked(self.run_timeout, "runTimeout");
         }
         self
     }

@@ -22,7 +22,7 @@ use crate::spark::{
     CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, Refusal, SparkVersion,
     SubmitContext, SubmitterFiles, build_driver, expand_command_line, has_command_line,
     keys::{self, misspelt},
-    parse_properties,
+    options_without_effect, parse_properties,
 };
 use crate::submission::Wire;
 use crate::traces::TraceContext;
@@ -51,6 +51,8 @@ pub struct PreparedSubmission {
     pub origins: BTreeMap<String, String>,
     /// Files that a submitter would read from its disk.
     files: SubmitterFiles,
+    /// Options of its command line that have no effect.
+    without_effect: Vec<&'static str>,
 }
 
 /// A request whose command line is parsed.
@@ -59,6 +61,8 @@ pub(super) struct Expanded {
     pub(super) request: CreateSubmissionRequest,
     /// The command line as it was sent, and the release that parsed it, if other releases are served.
     line: Option<(CreateSubmissionRequest, SparkVersion)>,
+    /// Options of the command line that have no effect.
+    without_effect: Vec<&'static str>,
 }
 
 impl Expanded {
@@ -69,16 +73,17 @@ impl Expanded {
     /// A [`Refusal`] of a line that no served release can parse.
     pub(super) fn new(request: CreateSubmissionRequest, lines: &SparkLines) -> Result<Self, Refusal> {
         if !has_command_line(&request) {
-            return Ok(Self { request, line: None });
+            return Ok(Self { request, line: None, without_effect: Vec::new() });
         }
+        let without_effect = options_without_effect(&request, lines.newest());
         if lines.versions().len() == 1 {
-            return Ok(Self { request: expand_command_line(request, lines.newest())?, line: None });
+            return Ok(Self { request: expand_command_line(request, lines.newest())?, line: None, without_effect });
         }
         let selected = request.spark_properties.get(SPARK_VERSION).map(String::as_str);
         let mut refusal = None;
         for version in lines.in_order_of_likelihood(selected) {
             match expand_command_line(request.clone(), version) {
-                Ok(expanded) => return Ok(Self { request: expanded, line: Some((request, version)) }),
+                Ok(expanded) => return Ok(Self { request: expanded, line: Some((request, version)), without_effect }),
                 Err(error) => {
                     refusal.get_or_insert(error);
                 }
@@ -121,6 +126,7 @@ impl PreparedSubmission {
         rules: Option<&TenantRules>,
     ) -> Result<Self, Refusal> {
         let own = mem::take(&mut expanded.request.spark_properties);
+        let without_effect = mem::take(&mut expanded.without_effect);
         let tenants = rules.map(|rules| (TENANT, &rules.tenant.defaults));
         let mut layers =
             settings.submitter.layers(&own, iter::once((SPARK_DEFAULTS, &settings.defaults)).chain(tenants))?;
@@ -140,7 +146,7 @@ impl PreparedSubmission {
         let mut files = settings.submitter.files_for(&request);
         add_templates(&mut files, line, &request, &completed.origins);
         let request = NamedRequest::new(request, line.version)?;
-        Ok(Self { request, version: line.version, options, origins: completed.origins, files })
+        Ok(Self { request, version: line.version, options, origins: completed.origins, files, without_effect })
     }
 
     /// Hands a trace to the driver and its executors, in environment variables, like defaults of the operator. A trace of the
@@ -243,6 +249,11 @@ impl PreparedSubmission {
     pub(super) fn misspelt(&self) -> Vec<(&str, String)> {
         let own = self.properties().keys().filter(|key| !self.origins.contains_key(*key));
         own.filter_map(|key| Some((key.as_str(), misspelt::warning(key)?))).take(WARNINGS_MAX).collect()
+    }
+
+    /// Returns a warning for each option of the command line that has no effect.
+    pub(super) fn ignored(&self) -> impl Iterator<Item = String> {
+        self.without_effect.iter().map(|option| format!("{option} has no effect on Kubernetes, and is ignored"))
     }
 
     /// Returns the properties that no Spark release knows, and those that are `misspelt`.

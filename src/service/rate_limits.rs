@@ -1,7 +1,15 @@
 //! Fair shares of the front door: how often, and with how many bytes, each principal may send requests. The limits are those of
 //! this replica. The algorithm is GCRA: a quiet caller may send one period's amount at once.
 
-use std::{fmt, hash::Hash, net::IpAddr, num::NonZeroU32, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    net::{IpAddr, Ipv6Addr},
+    num::NonZeroU32,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use governor::{Quota, RateLimiter, clock::DefaultClock, state::keyed::DefaultKeyedStateStore};
 
@@ -16,7 +24,78 @@ const KIB: u64 = 1024;
 const FETCHES: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const FETCHES_AT_ONCE: NonZeroU32 = NonZeroU32::new(2000).unwrap();
 
-type Limiter<K> = RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>;
+/// How often idle keys are forgotten at most: it takes as long as there are keys.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// A limit by key.
+struct Limiter<K: Clone + Eq + Hash> {
+    rates: RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>,
+    swept: Mutex<Instant>,
+}
+
+impl<K: Clone + Eq + Hash> Limiter<K> {
+    fn new(quota: Quota) -> Self {
+        Self { rates: RateLimiter::keyed(quota), swept: Mutex::new(Instant::now()) }
+    }
+
+    /// Forgets idle keys, if there are many.
+    fn sweep(&self) {
+        if self.rates.len() > IDLE
+            && let Ok(mut swept) = self.swept.try_lock()
+            && swept.elapsed() >= SWEEP
+        {
+            self.rates.retain_recent();
+            *swept = Instant::now();
+        }
+    }
+}
+
+/// What failed logins are counted by: an address, or the network of 64 bits that one host has in IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Network(IpAddr);
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(address.into()),
+            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into()),
+        }
+    }
+}
+
+/// The failed logins of networks, and until when each that had too many is refused.
+struct FailedLogins {
+    counts: Limiter<Network>,
+    refused: Mutex<HashMap<Network, Instant>>,
+}
+
+impl FailedLogins {
+    fn count(&self, network: Network) -> Result<(), Exceeded> {
+        let counted = within(&self.counts, &network, 1, FAILED_LOGINS);
+        if let Err(Exceeded { retry_after: Some(time), .. }) = &counted {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.len() >= IDLE {
+                refused.retain(|_, until| *until > Instant::now());
+            }
+            if refused.len() < IDLE {
+                refused.insert(network, Instant::now() + *time);
+            }
+        }
+        counted
+    }
+
+    /// Returns whether another failed login would be within the limit, without counting one.
+    fn check(&self, network: Network) -> Result<(), Exceeded> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = refused.get(&network).and_then(|until| until.checked_duration_since(Instant::now()));
+        match left.filter(|left| !left.is_zero()) {
+            Some(left) => Err(Exceeded { limit: FAILED_LOGINS, tenant: None, retry_after: Some(left) }),
+            None => Ok(()),
+        }
+    }
+}
+
+const FAILED_LOGINS: &str = "failedLogins";
 
 /// A limit that a request exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +122,7 @@ pub(super) struct RateLimits {
     writes: Limiter<String>,
     reads: Limiter<String>,
     kibibytes: Limiter<String>,
-    failed_logins: Limiter<IpAddr>,
+    failed_logins: FailedLogins,
 }
 
 impl RateLimits {
@@ -52,7 +131,7 @@ impl RateLimits {
             writes: limiter(rates.writes, 1),
             reads: limiter(rates.reads, 1),
             kibibytes: limiter(rates.bytes, KIB),
-            failed_logins: limiter(rates.failed_logins, 1),
+            failed_logins: FailedLogins { counts: limiter(rates.failed_logins, 1), refused: Mutex::default() },
         }
     }
 
@@ -61,15 +140,25 @@ impl RateLimits {
         let subject = subject.to_owned();
         let (requests, limit) = if is_read { (&self.reads, "reads") } else { (&self.writes, "writes") };
         within(requests, &subject, 1, limit)?;
+        self.count_bytes(&subject, bytes)
+    }
+
+    /// Counts bytes of a principal, rounded up to KiB.
+    pub(super) fn count_bytes(&self, subject: &str, bytes: u64) -> Result<(), Exceeded> {
         match NonZeroU32::new(u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX)) {
-            Some(kibibytes) => within(&self.kibibytes, &subject, kibibytes.get(), "bytes"),
+            Some(kibibytes) => within(&self.kibibytes, &subject.to_owned(), kibibytes.get(), "bytes"),
             None => Ok(()),
         }
     }
 
     /// Counts a failed login from an address, and returns whether there were too many.
     pub(super) fn count_failed_login(&self, address: IpAddr) -> Result<(), Exceeded> {
-        within(&self.failed_logins, &address, 1, "failedLogins")
+        self.failed_logins.count(address.into())
+    }
+
+    /// Returns whether an address may try another login, without counting one.
+    pub(super) fn check_logins(&self, address: IpAddr) -> Result<(), Exceeded> {
+        self.failed_logins.check(address.into())
     }
 }
 
@@ -78,15 +167,13 @@ pub(super) struct FetchLimits(Limiter<String>);
 
 impl FetchLimits {
     pub(super) fn new() -> Self {
-        Self(RateLimiter::keyed(Quota::per_second(FETCHES).allow_burst(FETCHES_AT_ONCE)))
+        Self(Limiter::new(Quota::per_second(FETCHES).allow_burst(FETCHES_AT_ONCE)))
     }
 
     /// Waits until another request for a file of this submission is due.
     pub(super) async fn wait(&self, submission: &str) {
-        if self.0.len() > IDLE {
-            self.0.retain_recent();
-        }
-        self.0.until_key_ready(&submission.to_owned()).await;
+        self.0.sweep();
+        self.0.rates.until_key_ready(&submission.to_owned()).await;
     }
 }
 
@@ -95,7 +182,7 @@ fn limiter<K: Clone + Eq + Hash>(rate: Rate, unit: u64) -> Limiter<K> {
     let amount = NonZeroU32::new(amount).unwrap_or(NonZeroU32::MIN);
     let each = (rate.period / amount.get()).max(Duration::from_nanos(1));
     let quota = Quota::with_period(each).unwrap_or_else(|| Quota::per_second(amount));
-    RateLimiter::keyed(quota.allow_burst(amount))
+    Limiter::new(quota.allow_burst(amount))
 }
 
 fn within<K: Clone + Eq + Hash>(
@@ -104,14 +191,12 @@ fn within<K: Clone + Eq + Hash>(
     count: u32,
     limit: &'static str,
 ) -> Result<(), Exceeded> {
-    if limiter.len() > IDLE {
-        limiter.retain_recent();
-    }
+    limiter.sweep();
     let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
-    match limiter.check_key_n(key, count) {
+    match limiter.rates.check_key_n(key, count) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(until)) => {
-            let retry_after = until.wait_time_from(governor::clock::Clock::now(limiter.clock()));
+            let retry_after = until.wait_time_from(governor::clock::Clock::now(limiter.rates.clock()));
             Err(Exceeded { limit, tenant: None, retry_after: Some(retry_after) })
         }
         Err(_) => Err(Exceeded { limit, tenant: None, retry_after: None }),
@@ -161,5 +246,17 @@ mod tests {
         assert!(limits.count_failed_login(address("10.0.0.1")).is_ok());
         assert_eq!(limits.count_failed_login(address("10.0.0.1")).unwrap_err().limit, "failedLogins");
         assert!(limits.count_failed_login(address("10.0.0.2")).is_ok());
+    }
+
+    #[test]
+    fn an_address_with_too_many_failed_logins_is_known_before_the_next_one() {
+        let limits = limits();
+        let check = |text: &str| limits.check_logins(text.parse().unwrap()).map_err(|exceeded| exceeded.limit);
+        let count = |text: &str| limits.count_failed_login(text.parse().unwrap()).is_ok();
+        assert!(check("2001:db8::1").is_ok() && count("2001:db8::1") && check("2001:db8::1").is_ok());
+        assert!(!count("2001:db8::ffff:2"), "a host of IPv6 has as many addresses as it wants");
+        assert_eq!(check("2001:db8::3"), Err("failedLogins"));
+        assert!(check("2001:db8:0:1::1").is_ok());
+        assert!(count("10.0.0.1") && !count("::ffff:10.0.0.1") && check("10.0.0.1").is_err());
     }
 }

@@ -3,10 +3,13 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use secrecy::SecretString;
+
 use super::{error::Error, spark_lines::SparkLines, tenancy::Tenancy};
 use crate::{
     access::{Access, Action, Principal, Tenant, Visible},
-    store::{Actor, BrowserSessionId, Scope},
+    store::{Actor, AuditNote, BrowserSessionId, Scope},
+    submission::SubmissionId,
 };
 
 /// A caller, with the access file that was valid when its request began. Cheap to clone.
@@ -19,11 +22,16 @@ pub struct Session {
     request_id: Arc<str>,
     /// The session of the browser that sent the request, if its cookie authenticated it.
     browser_session: Option<BrowserSessionId>,
+    /// What becomes of the request. `None` if callers are not authenticated: there is no audit.
+    note: Option<AuditNote>,
+    /// The token that Kubernetes has accepted. What lasts longer than a request is ended when Kubernetes doesn't accept it any more.
+    reviewed: Option<Arc<SecretString>>,
 }
 
 impl Session {
     pub fn new(principal: Arc<Principal>, tenancy: Arc<Tenancy>, address: Option<IpAddr>, request_id: &str) -> Self {
-        Self { principal, tenancy, address, request_id: request_id.into(), browser_session: None }
+        let note = tenancy.access().authentication().map(|_| AuditNote::default());
+        Self { principal, tenancy, address, request_id: request_id.into(), browser_session: None, note, reviewed: None }
     }
 
     /// Returns the same caller, whom the session of a browser authenticated.
@@ -31,6 +39,17 @@ impl Session {
     pub fn of_browser(mut self, session: Option<BrowserSessionId>) -> Self {
         self.browser_session = session;
         self
+    }
+
+    /// Returns the same caller, whom Kubernetes knows by a token.
+    #[must_use]
+    pub fn of_review(mut self, token: Option<Arc<SecretString>>) -> Self {
+        self.reviewed = token;
+        self
+    }
+
+    pub(super) fn reviewed(&self) -> Option<&SecretString> {
+        self.reviewed.as_deref()
     }
 
     /// Returns the session of the browser that sent the request, if there is one.
@@ -133,11 +152,28 @@ impl Session {
 
     /// Returns the caller for the audit; `None` if callers are not authenticated.
     pub fn actor(&self) -> Option<Actor> {
-        self.access().authentication()?;
         Some(Actor {
+            note: self.note.clone()?,
             principal: self.principal.subject().to_owned(),
             address: self.address.map(|address| address.to_string()),
             request_id: self.request_id.to_string(),
         })
+    }
+
+    /// Notes for the audit the tenant that the request is about.
+    pub(super) fn aims_at(&self, tenant: &str) {
+        self.note.iter().for_each(|note| note.aim_at(tenant));
+    }
+
+    /// Notes for the audit that a change was denied.
+    pub(super) fn denied(&self, submission: Option<&SubmissionId>, reason: impl FnOnce() -> String) {
+        if let Some(note) = &self.note {
+            note.deny(submission, reason());
+        }
+    }
+
+    /// Notes for the audit that the request changes nothing: it only asks, or repeats a request that has its entry.
+    pub fn changes_nothing(&self) {
+        self.note.iter().for_each(AuditNote::settle);
     }
 }

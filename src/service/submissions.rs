@@ -1,6 +1,7 @@
 //! Submissions: accepts them, shows them, and takes requests to kill them.
 
 pub(super) mod failure_reason;
+mod fingerprint;
 mod limits;
 mod livy;
 pub(super) mod plan;
@@ -197,8 +198,12 @@ impl Submissions {
     async fn kill_visible(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let visible = self.store.scoped(&caller.readable());
         let answer = visible.request_kill(id, &caller.killable(), caller.actor().as_ref()).await?;
+        if answer.submission.is_none() {
+            caller.denied(Some(id), || "it doesn't exist, or belongs to another tenant".to_owned());
+        }
         if answer.submission.is_some() && !answer.allowed {
             let subject = caller.principal().subject();
+            caller.denied(Some(id), || "the role doesn't permit it".to_owned());
             return Err(Error::Denied(format!(
                 "{subject} may not kill {id}: the principal that submitted it may, and operators of its tenant"
             )));

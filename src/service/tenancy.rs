@@ -129,6 +129,19 @@ impl Tenancy {
         self.limits.as_ref().map_or(Ok(()), |limits| limits.count(principal.subject(), is_read, bytes))
     }
 
+    /// Counts bytes that a principal sends, beyond those that its request announced.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub fn count_bytes(&self, principal: &Principal, bytes: u64) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.count_bytes(principal.subject(), bytes))
+    }
+
+    /// Returns whether an address may try another login, without counting one.
+    pub(super) fn check_logins(&self, address: IpAddr) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.check_logins(address))
+    }
+
     /// Counts a failed login from an address.
     ///
     /// # Errors
@@ -179,9 +192,9 @@ impl TenantRules {
         Self { tenant: tenant.clone(), spark, forced, caps, policy, digest: digest(tenant), read_at }
     }
 
-    /// Returns the options of a request under those that the tenant forces. A client that owns its pods retries by itself.
+    /// Returns the options of a request under those that the tenant forces. Some clients retry by themselves.
     pub(super) fn forced(&self, options: SubmissionOptions) -> SubmissionOptions {
-        let retries = options.wire.filter(|wire| wire.owns_pods()).map(|_| options.retries);
+        let retries = options.wire.filter(|wire| wire.retries_by_itself()).map(|_| options.retries);
         let forced = self.forced.clone().or(options);
         SubmissionOptions { retries: retries.unwrap_or(forced.retries), ..forced }
     }

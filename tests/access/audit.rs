@@ -1,11 +1,17 @@
 //! The audit.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::audit_line,
+    api::{HttpSettings, audit_line, router},
+    files::FileStore,
+    service::FileSettings,
     store::{AuditEntry, AuditLog, Store},
 };
 use sqlx::{ConnectOptions, PgPool};
@@ -94,6 +100,164 @@ async fn a_refused_submission_is_in_the_audit_and_its_log(pool: PgPool) {
     assert_eq!(world.get(&admin, "/v1/audit").await.json()["entries"], Value::from(lines));
 }
 
+/// Who asks, for what, and what the audit says of it: the action, the tenant, the submission, and the verdict.
+type Attempt<'a> = (&'a str, &'a str, String, Value, u16, (&'a str, Option<&'a str>, &'a str, &'a str));
+
+#[sqlx::test]
+async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = FileSettings {
+        base_url: "http://gateway".to_owned(),
+        driver_url: None,
+        largest: 1 << 20,
+        part: 1 << 20,
+        unused_ttl: None,
+        patience: Duration::ZERO,
+    };
+    world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
+    let router = router(
+        world.service.clone(),
+        HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() },
+    );
+    let world = World { router: router.unwrap(), ..world };
+    let red = async |role: Role| world.key(role, Some("red")).await;
+    let (viewer, alice, operator) = (red(Role::Viewer).await, red(Role::Submitter).await, red(Role::Operator).await);
+    let blue = world.key(Role::Operator, Some("blue")).await;
+    let admin = world.key(Role::Admin, None).await;
+    let theirs = world.submit(&blue, "blue").await;
+    let hook = world
+        .send(Some(&blue), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"})))
+        .await
+        .json();
+    let mine = world
+        .send(Some(&operator), "POST", "/v1/webhooks", Some(&json!({"url": "https://hooks.example.org"})))
+        .await
+        .json();
+    let path_of = |hook: &Value| format!("/v1/webhooks/{}", hook["id"].as_str().unwrap());
+    let (hook, mine) = (path_of(&hook), path_of(&mine));
+    let key_of_blue = world.get(&blue, "/v1/tokens").await.json()["tokens"][0]["id"].as_str().unwrap().to_owned();
+    let key = |role: &str, tenant: &str| json!({"name": "n", "role": role, "tenant": tenant});
+    let batch = json!({"file": "local:///a.jar", "className": "A", "conf": {"spark.kubernetes.namespace": "blue"}});
+    let application = json!({"submission_id": "u",
+        "spark_submit_args": ["--class", "A", "--conf", "spark.kubernetes.namespace=blue", "local:///a.jar"]});
+    // Of the text `x`.
+    let file = "/v1/files/2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881".to_owned();
+    let of = |path: &str| path.to_owned();
+    let none = json!({});
+    let (red_, blue_) = (Some("red"), Some("blue"));
+    let attempts: Vec<Attempt<'_>> = vec![
+        (
+            &alice,
+            "POST",
+            of("/v1/tokens"),
+            json!({"name": "n", "role": "admin"}),
+            403,
+            ("create-key", red_, "", "denied"),
+        ),
+        (&alice, "POST", of("/v1/tokens"), key("viewer", "blue"), 403, ("create-key", blue_, "", "denied")),
+        (&alice, "DELETE", format!("/v1/tokens/{key_of_blue}"), none.clone(), 403, ("revoke-key", blue_, "", "denied")),
+        (
+            &operator,
+            "DELETE",
+            format!("/v1/tokens/{key_of_blue}"),
+            none.clone(),
+            404,
+            ("revoke-key", blue_, "", "denied"),
+        ),
+        (&alice, "POST", of("/v1/submissions"), job("blue"), 400, ("submit", blue_, "", "denied")),
+        (&alice, "POST", of("/v1/submissions/create"), spark_job("blue"), 400, ("submit", blue_, "", "denied")),
+        (&alice, "POST", of("/livy/batches"), batch, 400, ("submit", blue_, "", "denied")),
+        (&alice, "POST", of("/api/v1/spark-submit"), application, 400, ("submit", blue_, "", "denied")),
+        (&viewer, "POST", of("/v1/submissions"), job("red"), 403, ("submit", red_, "", "denied")),
+        (&alice, "DELETE", format!("/v1/submissions/{theirs}"), none.clone(), 404, ("kill", blue_, &theirs, "denied")),
+        (
+            &alice,
+            "POST",
+            format!("/v1/submissions/kill/{theirs}"),
+            none.clone(),
+            200,
+            ("kill", blue_, &theirs, "denied"),
+        ),
+        (
+            &alice,
+            "POST",
+            format!("/v1/submissions/{theirs}/rerun"),
+            none.clone(),
+            404,
+            ("submit", blue_, &theirs, "denied"),
+        ),
+        (&viewer, "POST", of("/v1/submissions/killall"), none.clone(), 403, ("killall", red_, "", "denied")),
+        (&viewer, "POST", of("/v1/submissions/clear"), none.clone(), 403, ("clear", red_, "", "denied")),
+        (&operator, "POST", of("/v1/submissions/killall"), none.clone(), 200, ("killall", red_, "", "allowed")),
+        (&operator, "POST", of("/v1/submissions/clear"), none.clone(), 200, ("clear", red_, "", "allowed")),
+        (
+            &alice,
+            "POST",
+            of("/v1/webhooks"),
+            json!({"url": "https://a.example.org"}),
+            403,
+            ("create-webhook", red_, "", "denied"),
+        ),
+        (&operator, "DELETE", hook.clone(), none.clone(), 404, ("delete-webhook", blue_, "", "denied")),
+        (&operator, "POST", format!("{hook}/rotate"), none.clone(), 404, ("rotate-webhook", blue_, "", "denied")),
+        (&operator, "POST", format!("{mine}/replay"), none.clone(), 202, ("replay-webhook", red_, "", "allowed")),
+        (&viewer, "PUT", file.clone(), json!("x"), 403, ("upload-file", red_, "", "denied")),
+        (&alice, "PUT", format!("{file}?namespace=blue"), json!("x"), 400, ("upload-file", blue_, "", "denied")),
+        (&alice, "PUT", file.clone(), json!("x"), 201, ("upload-file", red_, "", "allowed")),
+        (&viewer, "DELETE", file.clone(), none.clone(), 403, ("delete-file", red_, "", "denied")),
+        (&alice, "DELETE", file.clone(), none.clone(), 204, ("delete-file", red_, "", "allowed")),
+        (&alice, "POST", of("/v1/submissions"), json!({"appResource": 7}), 400, ("submit", red_, "", "denied")),
+    ];
+    let count = "SELECT count(*) FROM audit";
+    for (key, method, path, body, status, (action, tenant, submission, verdict)) in attempts {
+        let before: i64 = sqlx::query_scalar(count).fetch_one(&world.pool).await.unwrap();
+        let answer = match body.as_str() {
+            Some(content) => {
+                let request = Request::builder().method(method).uri(&path).header("host", "gateway");
+                let request = request.header("authorization", format!("Bearer {key}"));
+                world.answer(request.body(Body::from(content.to_owned())).unwrap()).await
+            }
+            None => world.send(Some(key), method, &path, Some(&body).filter(|body| **body != none)).await,
+        };
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        let after: i64 = sqlx::query_scalar(count).fetch_one(&world.pool).await.unwrap();
+        assert_eq!(after - before, 1, "{method} {path}: one entry");
+        let entry = "SELECT action, tenant, coalesce(submission_id, ''), verdict FROM audit ORDER BY id DESC LIMIT 1";
+        let entry: (String, Option<String>, String, String) =
+            sqlx::query_as(entry).fetch_one(&world.pool).await.unwrap();
+        let expected = (action.to_owned(), tenant.map(str::to_owned), submission.to_owned(), verdict.to_owned());
+        assert_eq!(entry, expected, "{method} {path}");
+    }
+    // Blue's operator sees who tried, and nothing of the other tenant.
+    let seen = world.get(&blue, "/v1/audit").await;
+    let denied = seen.json()["entries"].as_array().unwrap().iter().filter(|entry| entry["verdict"] == "denied").count();
+    assert_eq!((denied, seen.body.contains("red-batch")), (13, false), "{}", seen.body);
+    let all = world.get(&admin, "/v1/audit?limit=1000").await.json()["entries"].as_array().unwrap().len();
+    let dry_run = world.send(Some(&alice), "POST", "/v1/submissions?dryRun=true", Some(&job("red"))).await;
+    assert_eq!(dry_run.status, 200, "{dry_run:?}");
+    let then = world.get(&admin, "/v1/audit?limit=1000").await.json()["entries"].as_array().unwrap().len();
+    assert_eq!(all, then, "a dry run is no change");
+}
+
+#[sqlx::test]
+async fn denials_of_one_principal_do_not_fill_the_audit(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let alice = world.key(Role::Submitter, Some("red")).await;
+    let mut body = job("red");
+    for at in 0..90 {
+        body["sparkProperties"][format!("spark.kubernetes.driver.annotation.sparkgate.dev/{at}-{}", "x".repeat(40))] =
+            json!("x");
+    }
+    for _ in 0..60 {
+        let answer = world.send(Some(&alice), "POST", "/v1/submissions", Some(&body)).await;
+        assert_eq!(answer.status, 422, "{answer:?}");
+    }
+    let size = "SELECT count(*), max(octet_length(detail)) FROM audit WHERE verdict = 'denied'";
+    let (entries, longest): (i64, i32) = sqlx::query_as(size).fetch_one(&world.pool).await.unwrap();
+    assert_eq!((entries, longest <= 2048), (20, true), "{longest}");
+}
+
 #[sqlx::test]
 async fn a_replayed_submission_has_one_entry(pool: PgPool) {
     let world = World::new(pool, TWO_TENANTS).await;
@@ -164,7 +328,22 @@ async fn each_change_of_a_webhook_has_an_entry_with_its_host(pool: PgPool) {
         .map(|entry| (entry["action"].as_str().unwrap().to_owned(), entry["detail"].as_str().unwrap().to_owned()))
         .collect();
     let actions: Vec<_> = entries.iter().map(|(action, _)| action.as_str()).collect();
-    assert_eq!(actions, ["create-webhook", "rotate-webhook", "replay-webhook", "create-webhook", "delete-webhook"]);
+    assert_eq!(
+        actions,
+        [
+            "create-webhook",
+            "rotate-webhook",
+            "replay-webhook",
+            "rotate-webhook",
+            "delete-webhook",
+            "create-webhook",
+            "create-webhook",
+            "delete-webhook"
+        ]
+    );
+    let verdicts: Vec<_> =
+        audit.json()["entries"].as_array().unwrap().iter().map(|entry| entry["verdict"] == "denied").collect();
+    assert_eq!(verdicts, [false, false, false, true, true, true, false, false], "those of others are denied");
     assert_eq!(entries[0].1, format!("webhook {id}, hooks.example.org"));
     assert_eq!(entries[2].1, format!("webhook {id}, 1 deliveries"));
 }
@@ -205,6 +384,7 @@ async fn the_webhook_of_the_installation_is_that_of_its_operators(pool: PgPool) 
     assert_eq!(statuses, [200, 403, 403, 200, 202]);
     let audit = world.get(&admin, "/v1/audit").await.json();
     let entries = audit["entries"].as_array().unwrap();
-    let entry = entries.iter().find(|entry| entry["action"] == "replay-webhook").unwrap();
+    let entry =
+        entries.iter().find(|entry| entry["action"] == "replay-webhook" && entry["verdict"] == "allowed").unwrap();
     assert_eq!((entry.get("tenant"), &entry["verdict"]), (None, &json!("allowed")), "{entry}");
 }

@@ -113,7 +113,7 @@ authentication:
 tenants:
   red:
     namespaces: [red]
-    members: [{{role: submitter, subjects: [\"certificate:spark-operator\"]}}]
+    members: [{{role: submitter, subjects: [\"certificate:spark-operator\"], ownsPods: true}}]
   blue: {{namespaces: [blue]}}
 ",
         client_ca.display()

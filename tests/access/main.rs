@@ -16,6 +16,7 @@ mod kubeflow;
 mod launch;
 mod limits;
 mod livy;
+mod logins;
 mod matrix;
 mod oidc;
 mod policy;

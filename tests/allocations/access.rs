@@ -33,7 +33,13 @@ async fn cost_of_knowing_a_caller_is_as_expected(pool: PgPool) {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let (service, credentials, _file) = runtime.block_on(prepared(&url));
         credentials.map(|(name, token)| {
-            let caller = Credentials { bearer: Some(&token), certificate: None, header: &|_| None, session: None };
+            let caller = Credentials {
+                bearer: Some(&token),
+                certificate: None,
+                header: &|_| Ok(None),
+                session: None,
+                address: None,
+            };
             // The first call reads the key, or fetches the keys of the issuer. Later ones wait for nothing.
             runtime.block_on(service.authenticator.authenticate(&caller)).unwrap();
             let again = || drop(service.authenticator.authenticate(&caller).now_or_never().unwrap().unwrap());

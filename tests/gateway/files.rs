@@ -218,3 +218,23 @@ async fn a_driver_that_reads_the_store_gets_its_uris(pool: PgPool) {
         assert_eq!(content(uri).await, None, "{uri}");
     }
 }
+
+#[sqlx::test]
+async fn a_submission_that_is_not_accepted_holds_no_files(pool: PgPool) {
+    let world = World::new(pool).await;
+    let dir = tempfile::tempdir().unwrap();
+    keep_files(&world.service, dir.path());
+    let resource = format!("sparkgate-file:/{}/job.py", upload(&world.service, "print(1)").await);
+    let uses = || sqlx::query_scalar::<_, i64>("SELECT count(*) FROM file_uses").fetch_one(&world.pool);
+    let attempt = async |properties: &[(&str, &str)]| {
+        let mut request = world.request(properties);
+        request.app_resource.clone_from(&resource);
+        world.service.submissions.create(&world.service.anonymous(), request).await
+    };
+    assert!(attempt(&[("spark.executor.memory", "lots")]).await.is_err());
+    assert_eq!(uses().await.unwrap(), 0);
+    let named = [("spark.sparkgate.clientId", "mine")];
+    attempt(&named).await.unwrap();
+    assert!(attempt(&named).await.is_err(), "another submission has the id");
+    assert_eq!(uses().await.unwrap(), 1, "that of the accepted one");
+}

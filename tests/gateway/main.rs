@@ -36,4 +36,5 @@ mod rights;
 mod spark_lines;
 mod submitter;
 mod usage;
+mod wires;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sparkgate::store::{Actor, NewBrowserSession, Store};
+use sparkgate::store::{Actor, AuditNote, NewBrowserSession, Store};
 use sqlx::PgPool;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ fn new(id: u8) -> NewBrowserSession {
 }
 
 fn alice() -> Actor {
-    Actor { principal: "corp:alice".to_owned(), address: None, request_id: "r".to_owned() }
+    Actor { principal: "corp:alice".to_owned(), address: None, request_id: "r".to_owned(), note: AuditNote::default() }
 }
 
 async fn ids(pool: &PgPool) -> Vec<Vec<u8>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{Actor, AuditFilter, ConnectError, DatabaseSettings, Horizon, Scope, Store},
+    store::{Actor, AuditFilter, AuditNote, ConnectError, DatabaseSettings, Horizon, Scope, Store},
     submission::{Outcome, Placement, State, StateChange, error_chain},
 };
 use sparkgate_testing::documented_grants;
@@ -68,7 +68,12 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     store.note_pods_deleted(&[(id.as_str(), 1), (id.as_str(), 2)]).await.unwrap();
     sqlx::query("UPDATE attempts SET pod_deleted_at = now() - interval '1 day'").execute(&pool).await.unwrap();
     assert_eq!(store.delete_ended(Duration::ZERO, 10, None).await.unwrap(), 1);
-    let actor = Actor { principal: "corp:alice".to_owned(), address: None, request_id: "r".to_owned() };
+    let actor = Actor {
+        principal: "corp:alice".to_owned(),
+        address: None,
+        request_id: "r".to_owned(),
+        note: AuditNote::default(),
+    };
     store.write_audit(&actor, "submit", (None, None), false, "").await.unwrap();
     assert_eq!(store.all().audit(&AuditFilter::default(), 0, 10).await.unwrap().len(), 1);
     let app = PgPool::connect(&settings.url).await.unwrap();

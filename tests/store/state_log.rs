@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 use sparkgate::{
-    store::{Actor, Scope, Store},
+    store::{Actor, AuditNote, Scope, Store},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -120,7 +120,12 @@ async fn each_event_has_one_log_line_whatever_wrote_it(pool: PgPool) {
 
     // One caller kills twice: the second request changes nothing.
     let killed = running(&store, holder).await;
-    let actor = Actor { principal: "corp:alice".to_owned(), address: None, request_id: "r".to_owned() };
+    let actor = Actor {
+        principal: "corp:alice".to_owned(),
+        address: None,
+        request_id: "r".to_owned(),
+        note: AuditNote::default(),
+    };
     for _ in 0..2 {
         assert!(store.all().request_kill(&killed, &everything, Some(&actor)).await.unwrap().live);
     }

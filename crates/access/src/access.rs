@@ -50,7 +50,7 @@ impl Access {
             members: Vec::new(),
         };
         let anonymous = BTreeSet::from([Principal::anonymous().subject().to_owned()]);
-        let member = Member { role: Role::Admin, subjects: anonymous, groups: BTreeSet::new() };
+        let member = Member { role: Role::Admin, subjects: anonymous, groups: BTreeSet::new(), owns_pods: true };
         Self::new(None, vec![tenant], vec![member], None)
     }
 
@@ -127,6 +127,14 @@ impl Access {
     pub fn may_kill(&self, principal: &Principal, tenant: &str, submitter: &str) -> bool {
         let own = principal.subject() == submitter;
         self.may(principal, if own { Action::KillOwn } else { Action::KillAny }, tenant)
+    }
+
+    /// Returns whether a principal may own the driver pods of its submissions to a tenant, as Kubeflow's operator does: the gateway
+    /// then neither holds nor deletes them by itself. It is a right beside the roles, which a member of the file has explicitly.
+    pub fn may_own_pods(&self, principal: &Principal, tenant: &str) -> bool {
+        let of_tenant = self.tenants.get(tenant).map(|tenant| &tenant.members);
+        let mut members = of_tenant.into_iter().flatten().chain(&self.members);
+        members.any(|member| member.owns_pods && member.includes(principal))
     }
 
     /// Returns whether a principal is admin: it may read the whole audit and manage all API keys.

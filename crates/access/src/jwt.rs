@@ -18,7 +18,7 @@ mod shared_secret;
 mod tests;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use compact::unverified_issuer;
+pub use compact::{unverified_claims, unverified_issuer};
 pub use error::JwtError;
 pub use key_set::{KeySet, KeySetError};
 pub use shared_secret::{SharedSecret, SharedSecretError};

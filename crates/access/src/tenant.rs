@@ -108,10 +108,12 @@ pub(crate) struct Member {
     pub(crate) role: Role,
     pub(crate) subjects: BTreeSet<String>,
     pub(crate) groups: BTreeSet<String>,
+    /// Whether they decide about the driver pods of their submissions once those exist.
+    pub(crate) owns_pods: bool,
 }
 
 impl Member {
-    fn includes(&self, principal: &Principal) -> bool {
+    pub(crate) fn includes(&self, principal: &Principal) -> bool {
         self.subjects.contains(principal.subject())
             || principal.groups().iter().any(|group| self.groups.contains(group))
     }

@@ -172,7 +172,7 @@ catalogue! {
         => "If it grows, the database is slow, or no replica holds the lease `webhooks`.";
 }
 "Callers" {
-    /// Requests without a valid caller: `missing` credentials, `invalid` ones, or `unavailable` (they can't be checked now).
+    /// Requests without a valid caller: `missing` credentials, `invalid` ones, `limited` (their address had too many invalid ones, so they weren't checked), or `unavailable` (they can't be checked now).
     logins_refused: Counters<1> = "sparkgate_logins_refused_total" ["reason"]
         => "`unavailable`: the issuer or the API server doesn't answer. Many `invalid` ones: someone guesses, or keys were \
             revoked; the request log has the addresses.";

@@ -86,6 +86,6 @@ pub use redaction::{
 };
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::{NamedRequest, expand_command_line, has_command_line};
+pub use submit::{NamedRequest, expand_command_line, has_command_line, options_without_effect};
 pub use submitter::SubmitterFiles;
 pub use version::{SparkLine, SparkVersion, UnknownSparkVersion};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitContext, conf::SparkConf};
-pub use command_line::{expand_command_line, has_command_line};
+pub use command_line::{expand_command_line, has_command_line, options_without_effect};
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
 

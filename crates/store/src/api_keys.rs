@@ -76,26 +76,38 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let key = query.build_query_as().fetch_one(&mut *connection);
         let Created { key, written } = within(action, key).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(actor, written);
         Ok(key)
     }
 
-    /// Returns a key that is neither revoked nor expired, and notes about once in five minutes that it is used.
-    pub async fn valid_api_key(&self, id: &str) -> Result<Option<KeyRecord>, Error> {
+    /// Returns the key with this digest if it is neither revoked nor expired, and notes about once in five minutes that it is used.
+    /// The id is public: it alone is no use of a key.
+    pub async fn valid_api_key(&self, id: &str, digest: &[u8]) -> Result<Option<KeyRecord>, Error> {
         let action = "reading an API key";
         let mut connection = self.connection(action).await?;
         let statement = format!(
             "WITH used AS (
                  UPDATE api_keys SET last_used_at = clock_timestamp()
-                 WHERE id = (SELECT id FROM api_keys WHERE id = $1
+                 WHERE id = (SELECT id FROM api_keys WHERE id = $1 AND digest = $2
                      AND coalesce(last_used_at, '-infinity') < clock_timestamp() - interval '5 minutes'
                      FOR NO KEY UPDATE SKIP LOCKED)
              )
              SELECT {COLUMNS}, digest FROM api_keys
-             WHERE id = $1 AND revoked_at IS NULL AND coalesce(expires_at, 'infinity') > clock_timestamp()"
+             WHERE id = $1 AND digest = $2 AND revoked_at IS NULL AND coalesce(expires_at, 'infinity') > clock_timestamp()"
         );
-        let key = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id).fetch_optional(&mut *connection);
+        let key = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id).bind(digest).fetch_optional(&mut *connection);
         within(action, key).await
+    }
+
+    /// Returns whether the key with this id is neither revoked nor expired.
+    pub async fn is_api_key_valid(&self, id: &str) -> Result<bool, Error> {
+        let action = "reading an API key";
+        let mut connection = self.connection(action).await?;
+        let valid = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM api_keys
+                 WHERE id = $1 AND revoked_at IS NULL AND coalesce(expires_at, 'infinity') > clock_timestamp())",
+        );
+        within(action, valid.bind(id).fetch_one(&mut *connection)).await
     }
 }
 
@@ -131,7 +143,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let revoked = query.build_query_as().fetch_one(&mut *connection);
         let (revoked, written): (i64, Written) = within(action, revoked).await.map_err(Error::after_sending)?;
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         Ok(revoked > 0)
     }
 }

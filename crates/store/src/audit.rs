@@ -1,7 +1,14 @@
 //! The audit: who did what to which submission. A change writes its entry in its own statement, so that neither exists without
 //! the other. The gateway only inserts entries and reads them; the owner of the tables may delete old ones.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -18,7 +25,82 @@ pub struct Actor {
     /// The address of the client.
     pub address: Option<String>,
     pub request_id: String,
+    /// What became of the request.
+    pub note: AuditNote,
 }
+
+/// What became of a request, as far as the audit needs it. Shared by all that work on the request. Two notes are equal: they don't
+/// say who somebody is.
+#[derive(Debug, Clone, Default)]
+pub struct AuditNote(Arc<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// Whether nothing more is to be written: a statement has written the entry, or the request wants no change.
+    is_settled: AtomicBool,
+    about: Mutex<(Option<String>, Vec<Denial>)>,
+}
+
+/// A change that a request asked for and didn't get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub submission: Option<SubmissionId>,
+    pub reason: String,
+}
+
+impl PartialEq for AuditNote {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for AuditNote {}
+
+impl AuditNote {
+    /// Notes that the request needs no further entry.
+    pub fn settle(&self) {
+        self.0.is_settled.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_settled(&self) -> bool {
+        self.0.is_settled.load(Ordering::Relaxed)
+    }
+
+    /// Notes the tenant that the request is about.
+    pub fn aim_at(&self, tenant: &str) {
+        self.about().0 = Some(tenant.to_owned());
+    }
+
+    /// Notes a denial; a request of one change has only the first.
+    pub fn deny(&self, submission: Option<&SubmissionId>, reason: String) {
+        let denials = &mut self.about().1;
+        if submission.is_some() || denials.is_empty() {
+            denials.push(Denial { submission: submission.cloned(), reason });
+        }
+    }
+
+    /// Takes the tenant and the denials out.
+    pub fn take(&self) -> (Option<String>, Vec<Denial>) {
+        std::mem::take(&mut *self.about())
+    }
+
+    fn about(&self) -> std::sync::MutexGuard<'_, (Option<String>, Vec<Denial>)> {
+        self.0.about.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the path of a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditSubject<'a> {
+    Submission(&'a str),
+    /// A submission by its number, which came over Livy's API.
+    Batch(i64),
+    Key(&'a str),
+    Webhook(&'a str),
+}
+
+/// The longest detail of an entry, in bytes.
+const LONGEST_DETAIL: usize = 2048;
 
 /// One entry of the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, sqlx::FromRow)]
@@ -50,19 +132,20 @@ pub trait AuditLog: fmt::Debug + Send + Sync {
     fn append(&self, entry: AuditEntry);
 }
 
-/// The entries that one statement has written; `None` if they aren't needed.
+/// The entries that one statement has written, without those that aren't needed; `None` if it has written none.
 pub(crate) type Written = Option<Json<Vec<AuditEntry>>>;
 
 const COLUMNS: &str = "id, at, principal, address, request_id, action, tenant, submission_id, verdict, detail";
 
 /// A column with the entries that the same statement writes.
 const WRITTEN: &str = ", (SELECT jsonb_agg(audited ORDER BY id) FROM audited) AS written";
+const WHETHER_WRITTEN: &str = ", (SELECT '[]'::jsonb WHERE EXISTS (SELECT FROM audited)) AS written";
 const UNWRITTEN: &str = ", NULL::jsonb AS written";
 
 /// Appends a part of a `WITH` list that writes an entry for each row of `from`, which has the columns `tenant`, `id` and
 /// `verdict`. Appends nothing without an actor.
 pub(crate) fn push_entries(query: &mut QueryBuilder<Postgres>, actor: Option<&Actor>, action: &str, from: &str) {
-    let Some(Actor { principal, address, request_id }) = actor else { return };
+    let Some(Actor { principal, address, request_id, .. }) = actor else { return };
     query.push(
         ", audited AS (
              INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict, detail)
@@ -77,18 +160,26 @@ pub(crate) fn push_entries(query: &mut QueryBuilder<Postgres>, actor: Option<&Ac
 impl Store {
     /// Returns the same store, which passes its entries of the audit on.
     #[must_use]
-    pub fn with_audit_log(self, log: std::sync::Arc<dyn AuditLog>) -> Self {
+    pub fn with_audit_log(self, log: Arc<dyn AuditLog>) -> Self {
         Self { audit_log: Some(log), ..self }
     }
 
     /// Returns a column for a statement with [`push_entries`]: the entries, if they are needed.
     pub(crate) fn written(&self, actor: Option<&Actor>) -> &'static str {
-        if actor.is_some() && self.audit_log.is_some() { WRITTEN } else { UNWRITTEN }
+        match (actor, &self.audit_log) {
+            (None, _) => UNWRITTEN,
+            (Some(_), None) => WHETHER_WRITTEN,
+            (Some(_), Some(_)) => WRITTEN,
+        }
     }
 
-    /// Passes on the entries of a statement that has committed.
-    pub(crate) fn pass_on(&self, written: Written) {
-        if let (Some(log), Some(Json(entries))) = (&self.audit_log, written) {
+    /// Passes on the entries of a statement that has committed, and notes whether there are any.
+    pub(crate) fn pass_on(&self, actor: Option<&Actor>, written: Written) {
+        let Some(Json(entries)) = written else { return };
+        if let Some(actor) = actor {
+            actor.note.settle();
+        }
+        if let Some(log) = &self.audit_log {
             entries.into_iter().for_each(|entry| log.append(entry));
         }
     }
@@ -118,11 +209,30 @@ impl Store {
             .bind(tenant)
             .bind(submission.map(SubmissionId::as_str))
             .bind(if allowed { "allowed" } else { "denied" })
-            .bind(detail)
+            .bind(&detail[..detail.floor_char_boundary(LONGEST_DETAIL)])
             .fetch_one(&mut *connection);
         let entry = within(what, statement).await?;
-        self.pass_on(Some(Json(vec![entry])));
+        self.pass_on(Some(actor), Some(Json(vec![entry])));
         Ok(())
+    }
+
+    /// Returns the tenant of what a path names, and the id if that is a submission, whatever the caller may see.
+    pub async fn audited(&self, subject: AuditSubject<'_>) -> Result<Option<(Option<String>, Option<String>)>, Error> {
+        let action = "reading the tenant of an entry of the audit";
+        let (statement, id, number) = match subject {
+            AuditSubject::Submission(id) => ("SELECT tenant, id FROM submissions WHERE id = $1", id, 0),
+            AuditSubject::Batch(number) => {
+                ("SELECT tenant, id FROM submissions WHERE number = $2 AND wire = 'livy' AND $1 = ''", "", number)
+            }
+            AuditSubject::Key(id) => ("SELECT tenant, NULL::text FROM api_keys WHERE id = $1", id, 0),
+            AuditSubject::Webhook(id) => {
+                ("SELECT nullif(tenant, ''), submission_id FROM webhooks WHERE id = $1", id, 0)
+            }
+        };
+        let mut connection = self.connection(action).await?;
+        let query = sqlx::query_as(statement).bind(id);
+        let query = if number == 0 { query } else { query.bind(number) };
+        within(action, query.fetch_optional(&mut *connection)).await
     }
 }
 

@@ -69,7 +69,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let created = query.build_query_as().fetch_one(&mut *connection);
         let (_, written): (i64, Written) = within(action, created).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(Some(actor), written);
         Ok(())
     }
 
@@ -91,6 +91,14 @@ impl Store {
             .bind(is_use)
             .fetch_optional(&mut *connection);
         within(action, session).await
+    }
+
+    /// Returns whether there is or was a session, as far as it isn't deleted yet.
+    pub async fn knows_browser_session(&self, id: &BrowserSessionId) -> Result<bool, Error> {
+        let action = "reading the session of a browser";
+        let mut connection = self.connection(action).await?;
+        let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM browser_sessions WHERE id = $1)");
+        within(action, known.bind(id.as_slice()).fetch_one(&mut *connection)).await
     }
 
     /// Claims the renewal of a session's tokens for a while, unless another replica has claimed it or has renewed them since.
@@ -139,7 +147,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let ended = query.build_query_as().fetch_one(&mut *connection);
         let (ended, written): (i64, Written) = within(action, ended).await.map_err(Error::after_sending)?;
-        self.pass_on(written);
+        self.pass_on(actor, written);
         Ok(ended > 0)
     }
 

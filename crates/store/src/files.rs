@@ -226,6 +226,17 @@ impl Store {
         Ok(u64::try_from(released).unwrap_or_default())
     }
 
+    /// Releases the files of a submission that wasn't accepted.
+    pub async fn release_files_of(&self, id: &SubmissionId) -> Result<(), Error> {
+        let action = "releasing the files of a submission";
+        let mut connection = self.connection(action).await?;
+        let released = sqlx::query(
+            "DELETE FROM file_uses WHERE submission_id = $1 AND NOT EXISTS (SELECT FROM submissions WHERE id = $1)",
+        );
+        within(action, released.bind(id.as_str()).execute(&mut *connection)).await?;
+        Ok(())
+    }
+
     /// Deletes up to `limit` files that no submission uses, and that weren't used for `age`. Returns the keys of their objects. A
     /// file that is being used again stays. Deletes none while the clock of the database is past `believed_until`.
     pub async fn delete_unused_files(

@@ -47,6 +47,8 @@ pub struct Server {
     /// Whether this connection is encrypted.
     pub ssl: bool,
     pub user: String,
+    /// Whether this role may change entries of the audit, as their owner.
+    pub owns_audit: bool,
     /// The clock of the server, and this machine's at that moment.
     pub now: DateTime<Utc>,
     #[sqlx(skip)]
@@ -108,6 +110,7 @@ SELECT current_setting('server_version') AS version,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS ssl,
        current_user::text AS \"user\",
        pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
+       coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('audit')), false) AS owns_audit,
        clock_timestamp() AS now";
 
 /// Transactions, also prepared ones; and standbys with `hot_standby_feedback`, with and without a slot.

@@ -90,6 +90,12 @@ pub(super) fn killed() -> String {
     )
 }
 
+/// Returns the message of a kill, which says who requested it.
+fn message(actor: Option<&Actor>) -> String {
+    let words = KillCause::Request.message();
+    actor.map_or_else(|| words.to_owned(), |actor| format!("{words} of {}", actor.principal))
+}
+
 /// Logs the state change of a row that `try_kill` returned, if it made one.
 fn log(row: &PgRow) {
     let Ok(Some(from)) = row.try_get::<Option<&str>, _>("was") else { return };
@@ -109,7 +115,7 @@ fn log(row: &PgRow) {
 impl Scoped {
     /// Requests the kill of one submission, if it is also in the scope `killable`: `KILLED` immediately if nothing was created
     /// yet, otherwise `KILLING` for a worker to carry out. The same statement returns the result, so no later failure can
-    /// contradict it, and writes the audit.
+    /// contradict it, and writes the entry of the audit if it is allowed.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent. A contention ([`Error::is_contention`]) if the
@@ -139,7 +145,7 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
+        query.push(", message = ").push_bind(message(actor)).push(format_args!(
             " FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.*, was, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
@@ -147,7 +153,7 @@ impl Scoped {
                 SELECT id, attempt, state, reason, message FROM moved
             )",
         ));
-        let entry = "SELECT tenant, id, CASE WHEN allowed THEN 'allowed' ELSE 'denied' END AS verdict, state AS detail FROM found";
+        let entry = "SELECT tenant, id, 'allowed' AS verdict, state AS detail FROM found WHERE allowed";
         push_entries(&mut query, actor, "kill", entry);
         let written = self.store.written(actor);
         query.push(format_args!(
@@ -162,7 +168,7 @@ impl Scoped {
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
         match row.as_ref().map(|row| row.try_get::<Written, _>("written")).transpose() {
-            Ok(written) => self.store.pass_on(written.flatten()),
+            Ok(written) => self.store.pass_on(actor, written.flatten()),
             Err(error) => tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "an entry of the audit can't be read: it is in the database"
@@ -179,7 +185,7 @@ impl Scoped {
     }
 
     /// Requests the kill of every live submission of the scope, and returns for how many it was the first request. Those whose rows are
-    /// locked by other transactions delay no other. Submissions of an API whose client owns the pods aren't among them.
+    /// locked by other transactions delay no other.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent, or if rows stay locked for two seconds after
@@ -214,7 +220,7 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
+        query.push(", message = ").push_bind(message(actor)).push(format_args!(
             " FROM free WHERE s.id = free.id
                 RETURNING s.id, s.tenant, s.attempt, was, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
@@ -232,13 +238,13 @@ impl Scoped {
         let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
             within(ACTION, round).await.map_err(Error::after_sending)?;
         killed.iter().for_each(ChangedRow::record);
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         Ok((killed.len() as u64, rest))
     }
 
     /// Appends the condition for live submissions of the scope, or for these of them.
     fn push_live(&self, query: &mut QueryBuilder<Postgres>, these: Option<&[String]>) {
-        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND wire IS DISTINCT FROM 'kubeflow' AND ");
+        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ");
         self.scope.push_condition(query, "s");
         if let Some(these) = these {
             query.push(" AND id = ANY(").push_bind(these).push(")");
@@ -287,7 +293,7 @@ impl Scoped {
         let round = query.build_query_as().fetch_one(&mut *connection);
         let (count, last, written): (i64, Option<i64>, Written) =
             within(action, round).await.map_err(Error::after_sending)?;
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }

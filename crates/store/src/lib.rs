@@ -58,7 +58,7 @@ use tokio::sync::Semaphore;
 pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, accept_on};
 pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
-pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog};
+pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog, AuditNote, AuditSubject, Denial};
 pub use browser_sessions::{BrowserSession, BrowserSessionId, NewBrowserSession};
 pub use claim::{Claimed, Room, Task};
 pub use clean_up::EndedPod;

@@ -126,7 +126,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let created = query.build_query_as().fetch_optional(&mut *connection);
         let created: Option<Changed> = within(action, created).await.map_err(Error::after_sending)?;
-        Ok(created.map(|changed| self.audited(changed)))
+        Ok(created.map(|changed| self.changed(actor, changed)))
     }
 
     /// Stores a webhook of a submission, before the submission is accepted.
@@ -174,8 +174,8 @@ impl Store {
     }
 
     /// Passes the entries of the audit on.
-    fn audited(&self, Changed { webhook, written }: Changed) -> Webhook {
-        self.pass_on(written);
+    fn changed(&self, actor: Option<&Actor>, Changed { webhook, written }: Changed) -> Webhook {
+        self.pass_on(actor, written);
         webhook
     }
 }
@@ -237,7 +237,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let rotated = query.build_query_as().fetch_optional(&mut *connection);
         let rotated: Option<Changed> = within(action, rotated).await.map_err(Error::after_sending)?;
-        Ok(rotated.map(|changed| self.store.audited(changed)))
+        Ok(rotated.map(|changed| self.store.changed(actor, changed)))
     }
 
     /// Deletes a webhook of the scope and its deliveries, with an entry of the audit. `false` if there is none.
@@ -251,7 +251,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let deleted = query.build_query_as().fetch_optional(&mut *connection);
         let deleted: Option<Changed> = within(action, deleted).await.map_err(Error::after_sending)?;
-        Ok(deleted.map(|changed| self.store.audited(changed)).is_some())
+        Ok(deleted.map(|changed| self.store.changed(actor, changed)).is_some())
     }
 
     /// Returns the begin of a statement that reads webhooks of the scope.

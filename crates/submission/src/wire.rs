@@ -7,8 +7,10 @@ use std::{fmt, str::FromStr};
 pub enum Wire {
     /// Livy's batches.
     Livy,
-    /// The submitter of Kubeflow's Spark operator, which owns the driver pod: it deletes it, and retries by itself.
+    /// The submitter of Kubeflow's Spark operator, used by a client whose pods are the gateway's as those of every other.
     Kubeflow,
+    /// The same, used by an operator that owns the driver pod: it watches the pod and deletes it.
+    KubeflowOperator,
 }
 
 /// A value that is no wire: another program wrote to the database.
@@ -20,13 +22,20 @@ impl Wire {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Livy => "livy",
-            Self::Kubeflow => "kubeflow",
+            Self::Kubeflow => "kubeflow-client",
+            // Rows of earlier releases have this value, and those releases leave such pods alone.
+            Self::KubeflowOperator => "kubeflow",
         }
     }
 
     /// Returns whether the client, and not the gateway, decides about the driver pod once it exists.
     pub fn owns_pods(self) -> bool {
-        self == Self::Kubeflow
+        self == Self::KubeflowOperator
+    }
+
+    /// Returns whether the client restarts an application by itself.
+    pub fn retries_by_itself(self) -> bool {
+        matches!(self, Self::Kubeflow | Self::KubeflowOperator)
     }
 }
 
@@ -40,7 +49,7 @@ impl FromStr for Wire {
     type Err = UnknownWire;
 
     fn from_str(text: &str) -> Result<Self, UnknownWire> {
-        let all = [Self::Livy, Self::Kubeflow];
+        let all = [Self::Livy, Self::Kubeflow, Self::KubeflowOperator];
         all.into_iter().find(|wire| wire.as_str() == text).ok_or_else(|| UnknownWire(text.to_owned()))
     }
 }

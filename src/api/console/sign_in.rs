@@ -223,7 +223,9 @@ fn problem(why: SignInError) -> Problem {
 /// Returns what a person reads who asks for a page without a caller.
 pub(super) fn detail(why: &Unauthenticated, can_sign_in: bool) -> String {
     match why {
-        Unauthenticated::Missing if can_sign_in => "This page is for users who have signed in.".to_owned(),
+        Unauthenticated::Missing | Unauthenticated::UnknownSession if can_sign_in => {
+            "This page is for users who have signed in.".to_owned()
+        }
         why => format!("{why}."),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn parse(body: &[u8], id: &mut String) -> Result<NewApplication, Prob
     if !document.get().starts_with('{') {
         return Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object."));
     }
-    let (read, errors) = read_json::<Body>(document);
+    let (read, errors) = read_json::<Body>(document, "an application");
     if let Some(read) = &read {
         id.clone_from(&read.submission_id);
     }

@@ -29,30 +29,41 @@ struct NewBatch {
     num_executors: Option<Text>,
     archives: Vec<Text>,
     /// For YARN; it has no effect, as that of spark-submit on Kubernetes.
-    #[serde(rename = "queue")]
-    _queue: Option<Text>,
+    queue: Option<Text>,
     name: Option<Text>,
     conf: BTreeMap<String, Text>,
 }
 
+/// A batch to submit.
+#[derive(Debug)]
+pub(super) struct ParsedBatch {
+    pub(super) request: CreateSubmissionRequest,
+    pub(super) options: SubmissionOptions,
+    /// What has no effect.
+    pub(super) warnings: Vec<String>,
+}
+
 /// Parses the body; values are those of a Spark release. The problem names all fields that can't be used.
-pub(super) fn parse(
-    body: &[u8],
-    do_as: Option<String>,
-    version: SparkVersion,
-) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
-    let (batch, mut errors) = read_json::<NewBatch>(object(body)?);
+pub(super) fn parse(body: &[u8], do_as: Option<String>, version: SparkVersion) -> Result<ParsedBatch, Problem> {
+    let (batch, mut errors) = read_json::<NewBatch>(object(body)?, "a batch");
     let Some(batch) = batch.filter(|_| errors.is_empty()) else {
         return Err(Problem::of_fields(Code::InvalidRequest, errors));
     };
     if batch.file.as_ref().is_none_or(|Text(file)| file.trim().is_empty()) {
         return Err(Problem::field("#/file".to_owned(), "the application's file is required"));
     }
+    let queue = batch.queue.as_ref().filter(|Text(queue)| !queue.is_empty());
+    let warnings = queue.map(|Text(queue)| format!("queue: {queue:?} has no effect: queues are those of YARN"));
+    let warnings = warnings.into_iter().collect();
     let (request, options) = batch.into_parts(do_as);
     for refusal in refused_properties(&request.spark_properties, version) {
         errors.extend(Problem::field(pointer(&refusal.field), refusal.reason).errors);
     }
-    if errors.is_empty() { Ok((request, options)) } else { Err(Problem::of_fields(Code::InvalidRequest, errors)) }
+    if errors.is_empty() {
+        Ok(ParsedBatch { request, options, warnings })
+    } else {
+        Err(Problem::of_fields(Code::InvalidRequest, errors))
+    }
 }
 
 impl NewBatch {
@@ -130,7 +141,9 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> (CreateSubmissionRequest, SubmissionOptions) {
-        parse(body.as_bytes(), None, SparkVersion::V4_3).unwrap()
+        let ParsedBatch { request, options, warnings } = parse(body.as_bytes(), None, SparkVersion::V4_3).unwrap();
+        assert_eq!(warnings.len(), usize::from(body.contains("queue")), "{warnings:?}");
+        (request, options)
     }
 
     fn refusal(body: &str) -> String {
@@ -163,7 +176,7 @@ mod tests {
     fn do_as_comes_before_the_proxy_user() {
         let body = r#"{"file": "local:///a.py", "proxyUser": "bob"}"#;
         let user = |do_as: Option<&str>| {
-            parse(body.as_bytes(), do_as.map(str::to_owned), SparkVersion::V4_3).unwrap().0.proxy_user
+            parse(body.as_bytes(), do_as.map(str::to_owned), SparkVersion::V4_3).unwrap().request.proxy_user
         };
         assert_eq!((user(None).as_deref(), user(Some("alice")).as_deref()), (Some("bob"), Some("alice")));
     }
@@ -173,7 +186,7 @@ mod tests {
         for (body, says) in [
             ("{}", "file: the application's file is required"),
             (r#"{"file": "local:///a", "args": {}}"#, "args: must be an array of strings, not an object"),
-            (r#"{"file": "local:///a", "colour": 1}"#, "colour: a submission has no such field"),
+            (r#"{"file": "local:///a", "colour": 1}"#, "colour: a batch has no such field"),
             (r#"{"file": "local:///a", "driverMemory": "much"}"#, "conf/spark.driver.memory: expected memory value"),
             ("[]", "The request is not a JSON object."),
             ("", "The body is empty."),

@@ -42,10 +42,13 @@ pub(in crate::api) fn object(body: &[u8]) -> Result<&RawValue, Problem> {
     }
 }
 
-/// Reads the document. The value is complete only if there are no errors.
-pub(in crate::api) fn read<T: DeserializeOwned>(document: &RawValue) -> (Option<T>, Vec<FieldError>) {
+/// Reads the document. The value is complete only if there are no errors. `what` is the document, such as `a batch`.
+pub(in crate::api) fn read<T: DeserializeOwned>(
+    document: &RawValue,
+    what: &'static str,
+) -> (Option<T>, Vec<FieldError>) {
     let errors = RefCell::default();
-    let root = Part { json: document.get(), path: &Path::Root, errors: &errors, is_text: false };
+    let root = Part { json: document.get(), path: &Path::Root, errors: &errors, is_text: false, what };
     let value = T::deserialize(root).ok();
     (value, errors.into_inner())
 }
@@ -75,6 +78,8 @@ struct Part<'a> {
     errors: &'a RefCell<Vec<FieldError>>,
     /// Whether a number or a boolean is a text.
     is_text: bool,
+    /// The whole document, in messages.
+    what: &'static str,
 }
 
 impl<'a> Part<'a> {
@@ -136,7 +141,10 @@ impl<'a> Part<'a> {
                 && !known.contains(&key.as_str())
                 && value.get() != "null"
             {
-                let whose = if matches!(self.path, Path::Root) { "a submission has" } else { "there is" };
+                let whose = match self.path {
+                    Path::Root => format!("{} has", self.what),
+                    Path::Key(..) | Path::Item(..) => "there is".to_owned(),
+                };
                 part.report_with(|| format!("{whose} no such field{}", suggestion(key, known)));
             } else {
                 return known.is_none() || value.get() != "null";

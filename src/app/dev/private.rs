@@ -68,7 +68,7 @@ pub(super) async fn access_file(dir: &Path, database: &Database, listen: SocketA
 async fn kept(store: &Store, path: &Path) -> anyhow::Result<Option<SecretString>> {
     let Ok(text) = fs::read_to_string(path) else { return Ok(None) };
     let Some(Ok(key)) = text.split_whitespace().nth(1).map(ApiKey::parse) else { return Ok(None) };
-    Ok(store.valid_api_key(key.id()).await?.map(|_| key.text().clone()))
+    Ok(store.valid_api_key(key.id(), key.digest().as_bytes()).await?.map(|_| key.text().clone()))
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Unauthenticated, cache::Cache};
+use super::{
+    Unauthenticated,
+    checks::{Checks, Gate},
+};
 use crate::{
     access::{ApiKey, Grant, KeyDigest, Principal},
     store::{self, KeyRecord, Store},
@@ -14,33 +17,30 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The API keys of the database.
 pub(super) struct ApiKeys {
     store: Store,
-    known: Cache,
+    checks: Checks,
 }
 
 impl ApiKeys {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, known: Cache::default() }
+        Self { store, checks: Checks::default() }
     }
 
     /// Returns the principal of a key.
-    pub(super) async fn principal(&self, text: &str) -> Result<Arc<Principal>, Unauthenticated> {
+    pub(super) async fn principal(&self, text: &str, gate: Gate<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        let key = ApiKey::parse(text).map_err(|error| Unauthenticated::Invalid(error.to_string()))?;
         let check = async {
-            let key = match ApiKey::parse(text) {
-                Ok(key) => key,
-                Err(error) => return Ok(Err(Unauthenticated::Invalid(error.to_string()))),
-            };
-            let record = self.store.valid_api_key(key.id()).await?;
+            let record = self.store.valid_api_key(key.id(), key.digest().as_bytes()).await?;
             let principal = record.and_then(|record| principal(&record, &key));
             let wrong = "the API key is unknown, revoked or expired: create another one";
             Ok::<_, store::Error>(principal.ok_or_else(|| Unauthenticated::Invalid(wrong.to_owned())))
         };
-        self.known.principal(text, FRESH, "the database, which knows the API keys,", check).await
+        self.checks.principal(text, gate, FRESH, "the database, which knows the API keys,", check).await
     }
 
     /// Returns whether the key of a principal is still valid. While the database doesn't answer, it is.
     pub(super) async fn are_valid(&self, principal: &Principal) -> bool {
         let Some((_, id)) = principal.subject().split_once(':') else { return false };
-        self.store.valid_api_key(id).await.map_or(true, |key| key.is_some())
+        self.store.is_api_key_valid(id).await.unwrap_or(true)
     }
 }
 

@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Unauthenticated,
+    cache::digest,
+    checks::{Checks, Gate},
     issuer_client::{Granted, NoTokens, tokens},
     oidc::Issuers,
 };
@@ -122,22 +124,54 @@ impl Tokens {
 #[derive(Clone)]
 pub(super) struct BrowserSessions {
     pub(super) store: Store,
+    checks: Arc<Checks>,
 }
 
 impl BrowserSessions {
-    /// Returns the principal of a cookie's session. `is_use` says whether the request is a page that its user opens.
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, checks: Arc::default() }
+    }
+
+    /// Returns the principal of a cookie's session. `is_use` says whether the request is a page that its user opens. The session is
+    /// read each time, so that a sign-out counts at once; a cookie that isn't known yet is checked as other credentials are.
     pub(super) async fn principal(
         &self,
         cookie: &str,
         is_use: bool,
         issuers: &Arc<Issuers>,
+        (providers, gate): (&Authentication, Gate<'_>),
+    ) -> Result<(Arc<Principal>, BrowserSessionId), Unauthenticated> {
+        let key = digest(cookie);
+        let secret = Secret::parse(cookie).ok_or(Unauthenticated::UnknownSession)?;
+        self.checks.not_refused(&key)?;
+        let _turn = match self.checks.is_known(&key) {
+            true => None,
+            false => Some(self.checks.begin(key, gate).await?),
+        };
+        let answer = self.of_secret(&secret, is_use, issuers, providers).await;
+        match &answer {
+            Ok((principal, _)) => self.checks.accept(key, principal.clone()),
+            Err(why @ Unauthenticated::UnknownSession) => self.checks.refuse(key, why.clone()),
+            Err(_) => {}
+        }
+        answer
+    }
+
+    async fn of_secret(
+        &self,
+        secret: &Secret,
+        is_use: bool,
+        issuers: &Arc<Issuers>,
         providers: &Authentication,
     ) -> Result<(Arc<Principal>, BrowserSessionId), Unauthenticated> {
-        let secret = Secret::parse(cookie).ok_or(Unauthenticated::Missing)?;
         let (id, begun) = (secret.id(), Instant::now());
         loop {
             let found = self.store.browser_session(&id, is_use).await.map_err(unavailable)?;
-            let session = found.ok_or(Unauthenticated::Missing)?;
+            let Some(session) = found else {
+                // A browser keeps the cookie of a session that has ended: that is no guess.
+                let is_known = self.store.knows_browser_session(&id).await.map_err(unavailable)?;
+                return Err(if is_known { Unauthenticated::Missing } else { Unauthenticated::UnknownSession });
+            };
             let issuer = client_of(providers, &session).ok_or(Unauthenticated::Missing)?;
             let tokens = secret.open(&session.sealed).ok_or(Unauthenticated::Missing)?;
             if Utc::now() < tokens.ends {

@@ -2,22 +2,18 @@
 
 use std::{
     collections::HashMap,
-    error::Error,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use chrono::Utc;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::Unauthenticated;
-use crate::{access::Principal, service::error::error_chain};
+use crate::access::Principal;
 
 /// The most credentials that are remembered.
-const CAPACITY: usize = 10_000;
-
-/// How long a check counts while it can't be made again.
-const STALE: Duration = Duration::from_secs(300);
+pub(super) const CAPACITY: usize = 10_000;
 
 /// Principals by the digest of their credential.
 #[derive(Debug, Default)]
@@ -34,40 +30,12 @@ pub(super) fn digest(credential: &str) -> Digest {
 }
 
 impl Cache {
-    /// Returns the principal of a credential: that of a check at most `fresh` ago, else what `check` returns. While it can't be
-    /// checked because of an error, a check of the last minutes counts; without one, the caller learns that `what` is away.
-    pub(super) async fn principal<E: Error>(
-        &self,
-        credential: &str,
-        fresh: Duration,
-        what: &'static str,
-        check: impl Future<Output = Result<Result<Principal, Unauthenticated>, E>>,
-    ) -> Result<Arc<Principal>, Unauthenticated> {
-        let key = digest(credential);
-        if let Some(known) = self.get(&key, fresh) {
-            return Ok(known);
-        }
-        match check.await {
-            Ok(Ok(principal)) => {
-                let principal = Arc::new(principal);
-                self.put(key, principal.clone(), STALE);
-                Ok(principal)
-            }
-            Ok(Err(why)) => {
-                self.forget(&key);
-                Err(why)
-            }
-            Err(error) => self.get(&key, STALE).ok_or_else(|| {
-                tracing::warn!("a caller's credentials can't be checked: {}", error_chain(&error));
-                Unauthenticated::Unavailable(format!("{what} is not available"))
-            }),
-        }
-    }
-
-    /// Returns the principal of a credential that was checked at most `age` ago.
+    /// Returns the principal of a credential that was checked at most `age` ago, and hasn't expired.
     pub(super) fn get(&self, credential: &Digest, age: Duration) -> Option<Arc<Principal>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(credential).filter(|(at, _)| at.elapsed() <= age).map(|(_, principal)| principal.clone())
+        let (_, principal) = known.get(credential).filter(|(at, _)| at.elapsed() <= age)?;
+        // Whatever else is away: a credential never counts beyond its end.
+        (!principal.is_expired(Utc::now())).then(|| principal.clone())
     }
 
     /// Remembers a principal. A full cache forgets what is older than `keep`.
@@ -81,7 +49,7 @@ impl Cache {
         }
     }
 
-    fn forget(&self, credential: &Digest) {
+    pub(super) fn forget(&self, credential: &Digest) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(credential);
     }
 }
@@ -102,6 +70,15 @@ mod tests {
         assert!(cache.get(&key, 2 * age).is_some(), "a caller may accept an older one");
         cache.forget(&key);
         assert!(cache.get(&key, 2 * age).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_principal_is_not_remembered_beyond_its_end() {
+        let (cache, age) = (Cache::default(), Duration::from_secs(5));
+        let until = |end| Arc::new(Principal::anonymous().with_expiry(Some(end)));
+        cache.put(digest("past"), until(Utc::now()), age);
+        cache.put(digest("future"), until(Utc::now() + age), age);
+        assert!(cache.get(&digest("past"), age).is_none() && cache.get(&digest("future"), age).is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::{Authentication, ConsoleClient, OidcIssuer},
     service::tenancy::Tenancy,
-    store::{Actor, NewBrowserSession},
+    store::{Actor, AuditNote, NewBrowserSession},
 };
 
 /// The path of the answer below the gateway's URL in browsers.
@@ -270,6 +270,7 @@ fn actor(principal: &str, from: Requester<'_>) -> Actor {
         principal: principal.to_owned(),
         address: from.address.map(|address| address.to_string()),
         request_id: from.request_id.to_owned(),
+        note: AuditNote::default(),
     }
 }
 
@@ -307,7 +308,10 @@ fn no_random() -> SignInError {
 fn of_token(why: Unauthenticated) -> SignInError {
     match why {
         Unauthenticated::Unavailable(why) => SignInError::Unavailable(why),
-        Unauthenticated::Missing | Unauthenticated::Invalid(_) => SignInError::Unusable(why.to_string()),
+        Unauthenticated::Limited(exceeded) => SignInError::Unavailable(exceeded.to_string()),
+        Unauthenticated::Missing | Unauthenticated::UnknownSession | Unauthenticated::Invalid(_) => {
+            SignInError::Unusable(why.to_string())
+        }
     }
 }
 

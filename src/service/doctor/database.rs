@@ -34,6 +34,7 @@ pub async fn check_database(settings: &DatabaseSettings, findings: &mut Vec<Find
     findings.push(version(&server));
     let is_migrated = migrated(&migrations, findings);
     findings.push(grants(&server, &missing_grants));
+    findings.push(audit(&server));
     findings.extend(durability(&server));
     findings.push(replication(&server));
     findings.push(encryption(settings, &server));
@@ -146,6 +147,19 @@ fn grants(server: &Server, missing: &[String]) -> Finding {
     }
     let text = format!("the role {} lacks rights: {}", server.user, missing.join(", "));
     Finding::failure(CHECK, text, "grant them as the owner of the tables (docs/reliability.md, \"Privileges\")")
+}
+
+/// The owner of a table may change it whatever it was granted.
+fn audit(server: &Server) -> Finding {
+    const CHECK: &str = "database.audit";
+    if !server.owns_audit {
+        return Finding::ok(CHECK, format!("the role {} may only add entries to the audit", server.user));
+    }
+    let text = format!(
+        "the role {} owns the audit: a client with its password may change and delete entries, as the gateway never does",
+        server.user
+    );
+    Finding::warning(CHECK, text, "let another role own the tables, and migrate (docs/reliability.md, \"Privileges\")")
 }
 
 /// Without these settings, Postgres may forget what it has confirmed.

@@ -54,6 +54,16 @@ impl Files {
     }
 }
 
+impl Files {
+    /// Releases the files of a submission that wasn't accepted.
+    pub(in crate::service) async fn release(&self, id: &SubmissionId, held: &[String]) -> Result<(), Error> {
+        match held.is_empty() {
+            true => Ok(()),
+            false => Ok(self.store.release_files_of(id).await?),
+        }
+    }
+}
+
 /// Refuses a request if one of its files wasn't found.
 fn check_all(request: &CreateSubmissionRequest, wanted: &[String], found: &[FileRecord]) -> Result<(), Error> {
     let absent = wanted.iter().find(|sha256| !found.iter().any(|file| file.sha256 == **sha256));

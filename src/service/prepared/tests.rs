@@ -52,3 +52,21 @@ fn a_trace_of_the_request_itself_stays() {
     let of_driver = added(prepared(&own[1..], &[("TRACEPARENT", "00-3")]), &trace("a=b"));
     assert_eq!(of_driver, [""; 0]);
 }
+
+#[test]
+fn an_option_of_a_command_line_that_has_no_effect_has_a_warning() {
+    let of = |args: &[&str]| {
+        let request = CreateSubmissionRequest {
+            main_class: "org.apache.spark.deploy.SparkSubmit".to_owned(),
+            app_args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            ..CreateSubmissionRequest::default()
+        };
+        let version = "4.3.0".parse().unwrap();
+        let settings = SparkSettings::new(version, BTreeMap::new(), Submitter::default(), "tester".to_owned());
+        PreparedSubmission::new(request, &settings).unwrap().ignored().collect::<Vec<_>>()
+    };
+    let ignored = of(&["--queue", "etl", "--class", "A", "--supervise", "--queue=b", "local:///a.jar", "--queue", "c"]);
+    assert_eq!(ignored.len(), 2, "{ignored:?}");
+    assert!(ignored[0].starts_with("--queue has no effect") && ignored[1].starts_with("--supervise "), "{ignored:?}");
+    assert!(of(&["--class", "A", "local:///a.jar", "--queue", "its own"]).is_empty());
+}

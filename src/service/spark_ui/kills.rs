@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use super::{SparkUi, Ticket};
-use crate::{service::error::Error, store::Actor};
+use crate::{
+    service::error::Error,
+    store::{Actor, AuditNote},
+};
 
 /// The name of the action in the audit.
 const ACTION: &str = "kill-in-spark-ui";
@@ -52,7 +55,8 @@ impl SparkUi {
         let Some(principal) = ticket.principal.clone() else { return Ok(permission) };
         let Some(submission) = self.store.all().submission(&ticket.id).await? else { return Ok(permission) };
         let address = kill.address.map(|address| address.to_string());
-        let actor = Actor { principal, address, request_id: kill.request_id.to_owned() };
+        let (request_id, note) = (kill.request_id.to_owned(), AuditNote::default());
+        let actor = Actor { principal, address, request_id, note };
         let about = (Some(submission.tenant.as_str()), Some(&ticket.id));
         self.store.write_audit(&actor, ACTION, about, ticket.may_kill, &detail(kill)).await?;
         Ok(permission)

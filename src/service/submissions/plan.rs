@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Submissions, limits};
 use crate::{
     access::Action,
@@ -55,17 +57,28 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<(PreparedSubmission, Arc<TenantRules>), Error> {
+        aim(caller, &request);
         caller.require(Action::Submit)?;
         limits::arguments(&request)?;
         let expanded = Expanded::new(request, caller.spark_lines())?;
+        aim(caller, &expanded.request);
         let rules = rules(caller, &expanded.request)?;
+        caller.aims_at(&rules.tenant.name);
         let mut prepared = PreparedSubmission::of_tenant(expanded, options, &rules.spark, Some(&rules))?;
         if let Some(trace) = TraceContext::current() {
             prepared.continue_trace(&trace);
         }
         prepared.options.check(&rules.caps)?;
         self.webhooks.check(&prepared.options.webhooks)?;
-        prepared.options = prepared.options.capped(&rules.caps).left_to_client();
+        if prepared.options.wire == Some(Wire::Kubeflow)
+            && caller.access().may_own_pods(caller.principal(), &rules.tenant.name)
+            && is_of_application(prepared.request.request.driver_pod_template.as_ref())
+        {
+            prepared.options.wire = Some(Wire::KubeflowOperator);
+        }
+        let (origins, forced) = (&prepared.origins, &rules.tenant.properties);
+        let is_default = |key: &str| origins.contains_key(key) && !forced.contains_key(key);
+        prepared.options = prepared.options.left_to_client(is_default).capped(&rules.caps);
         prepared.options = rules.forced(prepared.options);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
@@ -82,6 +95,7 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
+        caller.changes_nothing();
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("dry run", SpanKind::Internal, || []);
         let planned = span.enter(self.plan(caller, request, options)).await;
@@ -133,7 +147,8 @@ impl Plan {
 
     /// Returns the warnings about properties of the request.
     pub fn warnings(&self) -> Vec<String> {
-        self.prepared.misspelt().into_iter().map(|(_, warning)| warning).collect()
+        let misspelt = self.prepared.misspelt().into_iter().map(|(_, warning)| warning);
+        misspelt.chain(self.prepared.ignored()).collect()
     }
 
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.
@@ -199,11 +214,33 @@ fn judge(
     }
 }
 
+/// Returns whether a `SparkApplication` of Kubeflow's operator owns the pod of a template. The operator decides about no other pod.
+fn is_of_application(template: Option<&Value>) -> bool {
+    let owners = template.and_then(|template| template.pointer("/metadata/ownerReferences")?.as_array());
+    owners.into_iter().flatten().any(|owner| {
+        let group = owner["apiVersion"].as_str().and_then(|version| version.split('/').next());
+        owner["kind"] == "SparkApplication" && group == Some("sparkoperator.k8s.io")
+    })
+}
+
+/// Notes for the audit the tenant of the namespace that a request names, whether the caller may submit there or not.
+fn aim(caller: &Session, request: &CreateSubmissionRequest) {
+    let namespace = request.spark_properties.get(NAMESPACE);
+    if let Some(tenant) = namespace.and_then(|namespace| caller.access().tenant_of_namespace(namespace)) {
+        caller.aims_at(&tenant.name);
+    }
+}
+
 /// Returns the rules of the tenant that a request belongs to.
 fn rules(caller: &Session, request: &CreateSubmissionRequest) -> Result<Arc<TenantRules>, Refusal> {
     let namespace = request.spark_properties.get(NAMESPACE).map(String::as_str);
     let tenant = caller.access().tenant_for(caller.principal(), namespace);
-    let tenant = tenant.map_err(|error| Refusal::property(NAMESPACE, error.to_string()))?;
+    let tenant = tenant.map_err(|error| {
+        if let Some(namespace) = namespace {
+            caller.denied(None, || format!("no role submitter in the tenant of namespace {namespace}"));
+        }
+        Refusal::property(NAMESPACE, error.to_string())
+    })?;
     let rules = caller.tenancy().rules(&tenant.name).cloned();
     rules.ok_or_else(|| Refusal::property(NAMESPACE, format!("there is no tenant {}", tenant.name)))
 }

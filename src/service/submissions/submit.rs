@@ -2,19 +2,12 @@
 
 use std::{collections::BTreeMap, io, mem};
 
-use sha2::{Digest, Sha256};
-
-use super::Submissions;
+use super::{Submissions, fingerprint::Fingerprint};
 use crate::{
     metrics::{metrics, text},
     service::{
-        encryption::StoredObjects,
-        error::{Error, error_chain},
-        options::SubmissionOptions,
-        prepared::PreparedSubmission,
-        redaction,
-        session::Session,
-        tenancy::TenantRules,
+        encryption::StoredObjects, error::Error, options::SubmissionOptions, prepared::PreparedSubmission, redaction,
+        session::Session, tenancy::TenantRules,
     },
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission},
@@ -60,7 +53,7 @@ impl Submissions {
         mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
-        let fingerprint = fingerprint(&mut request, &options)?;
+        let fingerprint = Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?;
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("submit", SpanKind::Internal, || []);
         let accepted = span.enter(self.accept(caller, request, options, fingerprint)).await;
@@ -69,17 +62,11 @@ impl Submissions {
             metrics().refused.with([error.kind()]).inc();
         }
         let accepted = accepted.map_err(|error| redaction::refusal(error, &secrets));
-        if let (Err(error @ (Error::Denied(_) | Error::Policy { .. })), Some(actor)) = (&accepted, caller.actor()) {
-            let tenant = match error {
-                Error::Policy { tenant, .. } => Some(tenant.as_str()),
-                _ => None,
-            };
-            // The denial holds whether its entry can be written or not.
-            if let Err(error) =
-                self.store.write_audit(&actor, "submit", (tenant, None), false, &error.to_string()).await
-            {
-                tracing::warn!("a denial is missing in the audit: {}", error_chain(&error));
-            }
+        match &accepted {
+            // The entry is that of the first request.
+            Ok(accepted) if accepted.replayed => caller.changes_nothing(),
+            Err(error) => deny(caller, error),
+            Ok(_) => {}
         }
         accepted
     }
@@ -89,7 +76,7 @@ impl Submissions {
         caller: &Session,
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
-        fingerprint: Vec<u8>,
+        fingerprint: Fingerprint,
     ) -> Result<Accepted, Error> {
         let (mut prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
@@ -97,7 +84,7 @@ impl Submissions {
         let space = KeySpace { tenant, principal, owner: &owner };
         let misspelt = prepared.misspelt();
         let unknown = prepared.unknown(&misspelt).join(", ");
-        let warnings = misspelt.into_iter().map(|(_, warning)| warning).collect();
+        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(prepared.ignored()).collect();
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.of_key(&space, key).await?
         {
@@ -111,11 +98,13 @@ impl Submissions {
         let files = self.files.of_request(tenant, &prepared.request.request).await?;
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
+            // Before anything is kept for it: most refusals are of the driver.
+            let rendered = self.render(&rules, &prepared, &drawn).await?;
+            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
             let webhooks = &prepared.options.webhooks;
             self.webhooks.attach(&drawn.id, tenant, principal, webhooks).await?;
-            let rendered = self.render(&rules, &prepared, &drawn).await?;
-            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
+            let id = drawn.id.clone();
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
                 name: short(&prepared.request.app_name),
@@ -129,7 +118,7 @@ impl Submissions {
                 options: prepared.options.kept(),
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {
-                    Some(_) => fingerprint.clone(),
+                    Some(_) => fingerprint.stored().to_vec(),
                     None => Vec::new(),
                 },
                 drawn,
@@ -142,7 +131,12 @@ impl Submissions {
             };
             let wanted =
                 prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
-            match self.store.accept(new).await? {
+            let accepted = self.store.accept(new).await?;
+            if !matches!(accepted, store::Accepted::New(_) | store::Accepted::InDoubt(..)) {
+                self.files.release(&id, &files).await?;
+                self.webhooks.detach(&id, &prepared.options.webhooks).await?;
+            }
+            match accepted {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
                     metrics().accepted.with([text(&submission.tenant)]).inc();
@@ -173,7 +167,6 @@ impl Submissions {
                 store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
                 // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
-                    self.webhooks.detach(&new.drawn.id, &prepared.options.webhooks).await?;
                     drawn = self.store.draw_beyond(&new.drawn).await?;
                     prepared.request.request = new.request;
                 }
@@ -187,6 +180,26 @@ impl Submissions {
     fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or_else(|| &self.spark().user))
+    }
+}
+
+/// Notes for the audit why a submission was denied. A reason of an invalid request may quote its values, so only the field is noted.
+fn deny(caller: &Session, error: &Error) {
+    match error {
+        Error::Refused(refusal) => caller.denied(None, || format!("the request is invalid: {}", refusal.field)),
+        Error::Denied(_)
+        | Error::Policy { .. }
+        | Error::KeyReused { .. }
+        | Error::ClientIdTaken { .. }
+        | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
+        Error::Full { .. }
+        | Error::Unavailable(_)
+        | Error::InDoubt { .. }
+        | Error::PerhapsDone(_)
+        | Error::ClusterUnavailable(_)
+        | Error::Unanswered(_)
+        | Error::FilesUnavailable(_)
+        | Error::Internal(..) => {}
     }
 }
 
@@ -227,24 +240,10 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(found: Found, before: &[u8], now: &[u8], key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
-    if before == now {
+fn replay(found: Found, before: &[u8], now: &Fingerprint, key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
+    if now.is_of(before) {
         tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true, warnings });
     }
     Err(Error::KeyReused { key: key.to_owned(), by: found.id })
-}
-
-/// Returns a hash that distinguishes requests with the same key: all that they ask for, independent of the notation. It
-/// excludes the version of the client, which may be upgraded between two tries, and the time that spark-submit adds to each of
-/// them.
-fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
-    let client = mem::take(&mut request.client_spark_version);
-    let time = request.spark_properties.remove_entry("spark.app.submitTime");
-    let json = serde_json::to_vec(request);
-    request.client_spark_version = client;
-    request.spark_properties.extend(time);
-    let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
-    let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
-    Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
 }

@@ -280,7 +280,7 @@ impl Webhooks {
     async fn send(&self, receiver: &Receiver<'_>, due: &DueWebhook, event: serde_json::Value) -> Result<u16, Failed> {
         let failed = |reason: String| Failed { status: None, reason, pause: None };
         let format: MessageFormat = due.webhook.format.parse().map_err(|error| failed(format!("{error}")))?;
-        let message = Message::new(format, event, self.installation.id);
+        let message = Message::new(format, event, self.installation.id, due.webhook.is_of_installation());
         let message = message.map_err(|error| failed(format!("its event can't be read: {error}")))?;
         let message = message.ok_or_else(|| failed(format!("{format} has no message for this state")))?;
         let secrets = receiver.secrets.as_ref().map_err(|reason| failed(reason.clone()))?;

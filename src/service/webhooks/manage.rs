@@ -67,6 +67,7 @@ impl Webhooks {
     /// # Errors
     /// [`Error::Denied`] if the caller may not have it; [`Error::Refused`] for a field that can't be used.
     pub async fn create(&self, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
+        request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         let tenant = tenant(caller, &request)?;
         let url = self.settings().check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
         let secret = match &request.secret {

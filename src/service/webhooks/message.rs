@@ -63,16 +63,22 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Writes the message about a queued event. `None` if the format has none for this change.
+    /// Writes the message about a queued event. `None` if the format has none for this change. `is_of_all` says that the receiver
+    /// gets the changes of all tenants.
     ///
     /// # Errors
     /// The event can't be read.
-    pub(super) fn new(format: MessageFormat, event: Value, installation: Uuid) -> serde_json::Result<Option<Self>> {
+    pub(super) fn new(
+        format: MessageFormat,
+        event: Value,
+        installation: Uuid,
+        is_of_all: bool,
+    ) -> serde_json::Result<Option<Self>> {
         let change: Change = serde_json::from_value(event)?;
         let id = change.id();
         let body = match format {
             MessageFormat::CloudEvents => Some(cloud_event::body(&change, &id, installation)),
-            MessageFormat::OpenLineage => open_lineage::body(&change, installation),
+            MessageFormat::OpenLineage => open_lineage::body(&change, installation, is_of_all),
         };
         let content_type = match format {
             MessageFormat::CloudEvents => "application/cloudevents+json",
@@ -117,7 +123,7 @@ mod tests {
     }
 
     fn body(format: MessageFormat, state: &str) -> Option<Value> {
-        let message = Message::new(format, event(state), Uuid::nil()).unwrap()?;
+        let message = Message::new(format, event(state), Uuid::nil(), false).unwrap()?;
         assert_eq!(message.id, format!("driver-20260102030405-0001-2-{state}"));
         Some(serde_json::from_str(&message.body).unwrap())
     }
@@ -179,11 +185,26 @@ mod tests {
     }
 
     #[test]
+    fn no_request_names_a_job_of_another_tenant_to_a_server_that_gets_all_runs() {
+        let mut event = event("FAILED");
+        event["lineage"]["namespace"] = json!("sparkgate/of-another-tenant");
+        let sent = |is_of_all| {
+            let message = Message::new(MessageFormat::OpenLineage, event.clone(), Uuid::nil(), is_of_all);
+            serde_json::from_str::<Value>(&message.unwrap().unwrap().body).unwrap()
+        };
+        assert_eq!(sent(false)["job"]["namespace"], "sparkgate/of-another-tenant", "its own webhook");
+        let to_all = sent(true);
+        assert_eq!(to_all["job"]["namespace"], "sparkgate/spark");
+        let facet = &to_all["run"]["facets"]["sparkgate_submission"];
+        assert_eq!(facet["requestedNamespace"], "sparkgate/of-another-tenant");
+    }
+
+    #[test]
     fn each_attempt_of_each_installation_is_a_run() {
         let run = |attempt, installation: Uuid| {
             let mut event = event("QUEUED");
             event["attempt"] = json!(attempt);
-            let message = Message::new(MessageFormat::OpenLineage, event, installation).unwrap().unwrap();
+            let message = Message::new(MessageFormat::OpenLineage, event, installation, false).unwrap().unwrap();
             serde_json::from_str::<Value>(&message.body).unwrap()["run"]["runId"].as_str().unwrap().to_owned()
         };
         let ids = [run(1, Uuid::nil()), run(2, Uuid::nil()), run(1, Uuid::max())];

@@ -148,6 +148,7 @@ pub(super) struct PricesDocument {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct MemberDocument {
     pub(super) role: Text,
+    pub(super) owns_pods: Option<Spanned<bool>>,
     pub(super) groups: Option<Vec<Text>>,
     pub(super) subjects: Option<Vec<Text>>,
 }

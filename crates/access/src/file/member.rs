@@ -71,6 +71,16 @@ pub(super) fn check(
                 Role::Viewer
             }
         };
+        let owns_pods = document.owns_pods.is_some_and(|owns| {
+            if owns.value && role < Role::Submitter {
+                faults.add(
+                    &owns.referenced,
+                    format!("{path}.ownsPods"),
+                    "a viewer submits nothing: give it the role submitter",
+                );
+            }
+            owns.value
+        });
         let groups = document.groups.unwrap_or_default();
         let subjects = document.subjects.unwrap_or_default();
         if groups.is_empty() && subjects.is_empty() {
@@ -78,7 +88,7 @@ pub(super) fn check(
         }
         let subjects = names(subjects, &format!("{path}.subjects"), &known.subjects, faults);
         let groups = names(groups, &format!("{path}.groups"), &known.groups, faults);
-        members.push(Member { role, subjects, groups });
+        members.push(Member { role, subjects, groups, owns_pods });
     }
     members
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     authentication::CertificateSubject,
     jwt::Algorithm,
+    principal::{Principal, Provider},
     tenant::{Caps, Namespaces, TenantLimits},
 };
 
@@ -180,6 +181,29 @@ fn a_fault_of_the_form_has_its_place() {
 fn all_faults_of_values_are_reported_at_once_in_the_order_of_the_file() {
     let faults = faults(include_str!("tests/faults.yaml"));
     assert_eq!(faults.join("\n"), include_str!("tests/faults.txt").trim_end());
+}
+
+#[test]
+fn only_a_member_that_says_so_owns_its_pods() {
+    let file = |role: &str, everywhere: &str| {
+        format!(
+            "authentication: {{kubernetes: {{audience: s}}}}\n\
+             tenants: {{a: {{namespaces: [a], members: [{{role: {role}, subjects: ['kubernetes:o'], ownsPods: true}}]}}, b: {{namespaces: [b]}}}}\n\
+             members: [{{role: submitter, subjects: ['kubernetes:p']{everywhere}}}]"
+        )
+    };
+    let access = parse(&file("submitter", "")).unwrap();
+    let of = |name: &str| Principal::new(Provider::Kubernetes, name).unwrap();
+    for (name, tenant, owns) in [("o", "a", true), ("o", "b", false), ("p", "a", false), ("x", "a", false)] {
+        assert_eq!(access.may_own_pods(&of(name), tenant), owns, "{name} in {tenant}");
+    }
+    let access = parse(&file("operator", ", ownsPods: true")).unwrap();
+    assert!(access.may_own_pods(&of("p"), "b") && !access.may_own_pods(&of("o"), "b"));
+    assert!(Access::open().may_own_pods(&Principal::anonymous(), "default"));
+    assert_eq!(
+        faults(&file("viewer", "")),
+        ["line 2, column 101: tenants.a.members[0].ownsPods: a viewer submits nothing: give it the role submitter"]
+    );
 }
 
 #[test]

@@ -63,6 +63,20 @@ pub fn expand_command_line(
     Ok(line.into_request(&request, app_resource, words.rest()))
 }
 
+/// Returns the options of a command line that a user may rely on and that have no effect on Kubernetes.
+pub fn options_without_effect(request: &CreateSubmissionRequest, version: SparkVersion) -> Vec<&'static str> {
+    let mut words = Words::new(&request.app_args, version);
+    let mut found = Vec::new();
+    while has_command_line(request)
+        && let Ok(Some(Word::Option { name, meaning, .. })) = words.next()
+    {
+        if matches!((name, meaning), ("--queue" | "--supervise", Meaning::Nothing)) && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
 fn field(at: usize) -> String {
     format!("appArgs[{at}]")
 }

@@ -114,7 +114,9 @@ impl Inserter {
             let (submission, tenant) = (new.drawn.id.as_str(), new.tenant.as_str());
             Changed { submission, tenant, attempt: 1, state, ..Changed::default() }.log();
         }
-        self.0.pass_on(Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
+        let of_accepted = all.iter().filter(|new| ids.contains(new.drawn.id.as_str()));
+        of_accepted.filter_map(|new| new.actor.as_ref()).for_each(|actor| actor.note.settle());
+        self.0.pass_on(None, Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
         Ok(ids)
     }
 }

@@ -357,7 +357,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let replayed = query.build_query_as().fetch_one(&mut *connection);
         let (replayed, written): (i64, Written) = within(action, replayed).await.map_err(Error::after_sending)?;
-        self.store.pass_on(written);
+        self.store.pass_on(actor, written);
         Ok(replayed.unsigned_abs())
     }
 }

@@ -58,7 +58,10 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             "The quota of the namespace has no room",
             "Nothing is to be done: it is launched when pods of the namespace have ended. Raise the ResourceQuota if that takes too long.",
         ),
-        FailureCode::KilledOnRequest => ("A client killed it", "Nothing is to be done. The audit says who it was."),
+        FailureCode::KilledOnRequest => (
+            "A client killed it",
+            "Nothing is to be done. Where callers are authenticated, the message says who it was, and the audit has the request.",
+        ),
         FailureCode::StartTimeout => (
             "It wasn't running in time",
             "The message says what it waited for. Raise the start timeout if the cluster is only slow.",

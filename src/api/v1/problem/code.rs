@@ -50,7 +50,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 43] = [
+    pub(in crate::api) const ALL: [Code; 43] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,

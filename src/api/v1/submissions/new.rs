@@ -186,7 +186,7 @@ pub(in crate::api::v1) fn parse(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
-    let (submission, mut errors) = json::read::<NewSubmission>(json::object(body)?);
+    let (submission, mut errors) = json::read::<NewSubmission>(json::object(body)?, "a submission");
     let Some((request, options)) = submission.map(|submission| submission.into_parts(&mut errors)) else {
         return Err(Problem::of_fields(Code::InvalidRequest, errors));
     };

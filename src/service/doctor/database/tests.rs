@@ -19,6 +19,7 @@ fn server() -> Server {
         statement_timeout: 0,
         ssl: false,
         user: "app".to_owned(),
+        owns_audit: false,
         now: DateTime::UNIX_EPOCH,
         here: DateTime::UNIX_EPOCH,
         sees_all: true,

@@ -17,7 +17,10 @@ const FACETS: &str = "https://openlineage.io/spec/facets/";
 const LONGEST_NAME: usize = 512;
 
 /// Returns the run event of a change. `None` for states that are no event of a run.
-pub(super) fn body(change: &Change, installation: Uuid) -> Option<Value> {
+///
+/// A server that gets the runs of all tenants has a namespace for each, which no request chooses: it could name a job of another
+/// tenant. What the request names is then in our own facet only.
+pub(super) fn body(change: &Change, installation: Uuid, is_of_all: bool) -> Option<Value> {
     let kind = match change.known_state()? {
         State::Queued => "START",
         State::Running => "RUNNING",
@@ -27,7 +30,8 @@ pub(super) fn body(change: &Change, installation: Uuid) -> Option<Value> {
         State::Launching | State::Pending | State::Killing => return None,
     };
     let lineage = &change.lineage;
-    let namespace = lineage.namespace.clone().unwrap_or_else(|| format!("sparkgate/{}", change.namespace));
+    let chosen = lineage.namespace.as_ref().filter(|_| !is_of_all);
+    let namespace = chosen.cloned().unwrap_or_else(|| format!("sparkgate/{}", change.namespace));
     let name = lineage.job_name.as_deref().unwrap_or(&change.name);
     let name = if name.is_empty() { &change.submission_id } else { name };
     let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
@@ -36,7 +40,7 @@ pub(super) fn body(change: &Change, installation: Uuid) -> Option<Value> {
         "eventTime": change.at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
         "producer": PRODUCER,
         "schemaURL": SCHEMA,
-        "run": {"runId": run_id(change, installation), "facets": run_facets(change, kind)},
+        "run": {"runId": run_id(change, installation), "facets": run_facets(change, kind, is_of_all)},
         "job": {"namespace": namespace, "name": name, "facets": job_facets(change)},
         "inputs": [],
         "outputs": [],
@@ -52,7 +56,7 @@ fn run_id(change: &Change, installation: Uuid) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-fn run_facets(change: &Change, kind: &str) -> Value {
+fn run_facets(change: &Change, kind: &str, is_of_all: bool) -> Value {
     let mut facets = Map::new();
     let mut add = |name: &str, file: &str, facet: Value| {
         facets.insert(name.to_owned(), with_schema(file, facet));
@@ -95,6 +99,9 @@ fn run_facets(change: &Change, kind: &str) -> Value {
             "labels": change.labels,
         }),
     );
+    if is_of_all && let Some(namespace) = &lineage.namespace {
+        facets["sparkgate_submission"]["requestedNamespace"] = namespace.as_str().into();
+    }
     if let Some(code) = change.failure_code() {
         facets["sparkgate_submission"]["failureCode"] = code.as_str().into();
     }
