@@ -80,7 +80,8 @@ impl ErrorCode {
             | Code::FilesUnavailable
             | Code::SparkUiUnavailable
             | Code::AuthenticationUnavailable
-            | Code::TimedOut => Self::Overloaded,
+            | Code::TimedOut
+            | Code::UploadTooSlow => Self::Overloaded,
             Code::InvalidJson
             | Code::InvalidParameter
             | Code::InvalidCursor

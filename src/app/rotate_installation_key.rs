@@ -4,7 +4,7 @@ use anyhow::{anyhow, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::settings::RotateInstallationKey;
-use crate::store::{Actor, Store};
+use crate::store::{Actor, AuditNote, Store};
 
 /// Replaces the key, and writes an entry of the audit. Replicas that run use the new key within seconds.
 ///
@@ -19,7 +19,12 @@ pub(super) async fn rotate_installation_key(settings: RotateInstallationKey) -> 
             "a replica of an older release runs, which would not accept what the new key signs: replace it by this release first"
         );
     }
-    let actor = Actor { principal: "database".to_owned(), address: None, request_id: String::new() };
+    let actor = Actor {
+        principal: "database".to_owned(),
+        address: None,
+        request_id: String::new(),
+        note: AuditNote::default(),
+    };
     store.write_audit(&actor, "rotate-installation-key", (None, None), true, "").await?;
     tracing::info!("the installation has another key: replicas use it within seconds");
     store.close().await;

@@ -45,7 +45,7 @@ impl Submissions {
             return render(&self.cluster, &self.installation, finalizer, rules, prepared, drawn);
         }
         let large = async {
-            let place = self.rendering.acquire(&rules.tenant.name).await;
+            let place = self.rendering.acquire(&rules.tenant.name, "").await;
             let (cluster, installation, rules) = (self.cluster.clone(), self.installation.clone(), rules.clone());
             let (prepared, drawn) = (prepared.clone(), drawn.clone());
             // The place is held as long as the thread works, also after the request has ended.

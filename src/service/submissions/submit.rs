@@ -193,6 +193,7 @@ fn deny(caller: &Session, error: &Error) {
         | Error::ClientIdTaken { .. }
         | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
         Error::Full { .. }
+        | Error::Busy { .. }
         | Error::Unavailable(_)
         | Error::InDoubt { .. }
         | Error::PerhapsDone(_)
