@@ -206,16 +206,16 @@ async fn is_built(migration: &Migration, index: &str, connection: &mut PgConnect
     let Some(table) = sql.split_once(" ON ").and_then(|(_, rest)| rest.split_whitespace().next()) else {
         return Ok(false);
     };
-    let mut sample = connection.begin().await?;
+    sqlx::raw_sql("BEGIN").execute(&mut *connection).await?;
     let wanted = async {
         let create = format!("CREATE TEMPORARY TABLE {table} (LIKE {table})");
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *sample).await?;
-        sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&mut *sample).await?;
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *connection).await?;
+        sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&mut *connection).await?;
         let definition = "SELECT pg_get_indexdef(('pg_temp.' || $1)::regclass)";
-        sqlx::query_scalar::<_, String>(definition).bind(index).fetch_one(&mut *sample).await
+        sqlx::query_scalar::<_, String>(definition).bind(index).fetch_one(&mut *connection).await
     };
     let wanted = wanted.await;
-    sample.rollback().await?;
+    sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await?;
     // A role that may not create temporary tables builds the index anew.
     let Ok(wanted) = wanted else { return Ok(false) };
     // The schemas differ.

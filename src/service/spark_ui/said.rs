@@ -4,11 +4,9 @@
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{Error, SeqAccess, Visitor},
 };
-
-use super::summary::{Job, Said, StageCounts, StageFailure, TaskCounts};
 
 /// The most jobs or stages of an answer.
 const ELEMENTS: usize = 5000;
@@ -18,6 +16,69 @@ const FAILURES: usize = 5;
 /// The longest name and reason, in characters.
 const NAME: usize = 200;
 const REASON: usize = 2000;
+
+/// What a driver said, as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Said {
+    pub jobs: JobCounts,
+    pub stages: StageCounts,
+    pub tasks: TaskCounts,
+    /// The newest jobs, the newest first.
+    pub latest: Vec<Job>,
+    /// The newest failed stages, the newest first.
+    pub failures: Vec<StageFailure>,
+}
+
+/// Jobs by state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobCounts {
+    pub running: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+}
+
+/// Stages of these jobs by state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageCounts {
+    pub active: u64,
+    pub completed: u64,
+    pub skipped: u64,
+    pub failed: u64,
+}
+
+/// Tasks of these jobs by state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskCounts {
+    pub active: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub killed: u64,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: u64,
+    pub name: String,
+    /// `RUNNING`, `SUCCEEDED`, `FAILED` or `UNKNOWN`.
+    pub status: String,
+    pub tasks: u64,
+    pub completed_tasks: u64,
+}
+
+/// A stage that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageFailure {
+    pub stage: u64,
+    /// The stage's own attempt, from 0.
+    pub attempt: u64,
+    pub name: String,
+    pub reason: String,
+}
 
 /// A list of Spark's `JobData`, summed up.
 #[derive(Debug)]
@@ -173,7 +234,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::service::spark_ui::summary::JobCounts;
 
     fn jobs(text: &str) -> Option<Said> {
         serde_json::from_str(text).ok().map(|Jobs(said)| said)

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SparkUi,
-    said::{FailedStages, Jobs},
+    said::{FailedStages, Jobs, Said},
 };
 use crate::{
     service::{
@@ -47,69 +47,6 @@ pub struct Summary {
     pub attempt: i32,
     pub read_at: DateTime<Utc>,
     pub said: Said,
-}
-
-/// What a driver said, as it is stored.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Said {
-    pub jobs: JobCounts,
-    pub stages: StageCounts,
-    pub tasks: TaskCounts,
-    /// The newest jobs, the newest first.
-    pub latest: Vec<Job>,
-    /// The newest failed stages, the newest first.
-    pub failures: Vec<StageFailure>,
-}
-
-/// Jobs by state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct JobCounts {
-    pub running: u64,
-    pub succeeded: u64,
-    pub failed: u64,
-}
-
-/// Stages of these jobs by state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StageCounts {
-    pub active: u64,
-    pub completed: u64,
-    pub skipped: u64,
-    pub failed: u64,
-}
-
-/// Tasks of these jobs by state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TaskCounts {
-    pub active: u64,
-    pub completed: u64,
-    pub failed: u64,
-    pub killed: u64,
-}
-
-/// A job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
-    pub id: u64,
-    pub name: String,
-    /// `RUNNING`, `SUCCEEDED`, `FAILED` or `UNKNOWN`.
-    pub status: String,
-    pub tasks: u64,
-    pub completed_tasks: u64,
-}
-
-/// A stage that failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StageFailure {
-    pub stage: u64,
-    /// The stage's own attempt, from 0.
-    pub attempt: u64,
-    pub name: String,
-    pub reason: String,
 }
 
 impl SparkUi {
