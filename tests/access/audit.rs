@@ -114,6 +114,7 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
         part: 1 << 20,
         unused_ttl: None,
         patience: Duration::ZERO,
+        pace: sparkgate::service::Pace::SLOWEST,
     };
     world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
     let router = router(

@@ -40,6 +40,7 @@ impl Gateway {
             part: 1 << 20,
             unused_ttl: Some(Duration::ZERO),
             patience: Duration::ZERO,
+            pace: sparkgate::service::Pace::SLOWEST,
         };
         world.service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
         world.router = router(world.service.clone(), HttpSettings::default()).unwrap();

@@ -57,6 +57,7 @@ impl Place {
             part: 1 << 20,
             unused_ttl: None,
             patience: Duration::ZERO,
+            pace: sparkgate::service::Pace::SLOWEST,
         };
         world.service.keep_files(open(self.dir.path()), settings);
         world.router = router(world.service.clone(), HttpSettings::default()).unwrap();
