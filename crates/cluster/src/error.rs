@@ -21,7 +21,7 @@ pub enum Error {
     /// empty.
     #[error("{action}: the API server denied it: {message}")]
     Denied { action: String, message: String },
-    /// 403 of a ResourceQuota that has no room at the moment, and would have room for the object alone.
+    /// 403 of a `ResourceQuota` that has no room at the moment, and would have room for the object alone.
     #[error("{action}: {message}")]
     QuotaExceeded { action: String, message: String },
     /// 429 or 503 of an admission webhook: it denies the request for now.
