@@ -149,7 +149,7 @@ fn hanging(client: &Client, away: Arc<AtomicBool>) -> Client {
                 let body = kube::client::Body::from(serde_json::to_vec(&status).unwrap());
                 return Ok(http::Response::builder().status(503).body(body).unwrap());
             }
-            Ok::<_, kube::Error>(real.send(request).await?)
+            real.send(request).await
         }
     });
     Client::new(service, "default")

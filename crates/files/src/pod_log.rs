@@ -236,7 +236,7 @@ fn chain(chunks: &[LogChunk]) -> Option<Vec<LogChunk>> {
     while last.start > 0 {
         let before = by_end.get(&last.start)?;
         // A writer continues its own log, or once another's.
-        last = *before.iter().find(|chunk| chunk.writer == last.writer).or(before.first())?;
+        last = *before.iter().find(|chunk| chunk.writer == last.writer).or_else(|| before.first())?;
         chain.push(*last);
     }
     chain.reverse();
