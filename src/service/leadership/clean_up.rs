@@ -202,8 +202,11 @@ impl Leadership {
     async fn delete_ended_pods(&self, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
         let due = self.due_pods(settings, &HashSet::new()).await?;
         let namespaces = due.len();
-        let mut done = CleanedUp { more: due.values().map(Vec::len).sum::<usize>() >= ROUND as usize, ..CleanedUp::default() };
-        let each = due.into_iter().map(|(namespace, pods)| async move { self.delete_pods_of_namespace(&namespace, pods).await });
+        let mut done =
+            CleanedUp { more: due.values().map(Vec::len).sum::<usize>() >= ROUND as usize, ..CleanedUp::default() };
+        let each = due
+            .into_iter()
+            .map(|(namespace, pods)| async move { self.delete_pods_of_namespace(&namespace, pods).await });
         let mut silent = Vec::new();
         for ended in join_all(each).await {
             let Ended { deleted, put_off, unanswered } = ended?;
