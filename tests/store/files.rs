@@ -87,7 +87,7 @@ async fn a_file_is_deleted_after_the_end_of_its_last_submission(pool: PgPool) {
     let used = store.use_files(&id, "default", &["aa".to_owned(), "cc".to_owned()]).await.unwrap();
     assert_eq!(used.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>(), ["aa"]);
     assert_eq!(store.files_of(&id).await.unwrap(), used);
-    let live = UsedFile { file: used[0].clone(), ended: false };
+    let live = UsedFile { file: used[0].clone(), owner: "default".to_owned(), ended: false };
     assert_eq!(store.used_file(&id, "aa").await.unwrap(), Some(live.clone()));
     assert_eq!(store.used_file(&id, "bb").await.unwrap(), None);
 
