@@ -85,8 +85,8 @@ pub use self::{
         wait::{Target, Waited},
     },
     files::{
-        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed, Uploaded,
-        clean_up::SweptFiles, reference::is_sha256,
+        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed,
+        Uploaded, clean_up::SweptFiles, reference::is_sha256,
     },
     health::{Health, Readiness, Reason},
     home_cluster::{HomeClusterError, adopt_cluster},
@@ -184,7 +184,8 @@ impl Service {
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
-        let logs = Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone()));
+        let logs =
+            Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone()));
         let finalizer = settings.outcome_finalizer;
         let effects = Effects::new(
             store.clone(),

@@ -1,5 +1,6 @@
 //! One of several replicas: its leases, and the work that one replica does for all.
 
+mod batch;
 pub(super) mod clean_up;
 mod clock;
 mod deadlines;
@@ -14,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    clean_up::{Batch, ROUND, SETTLED_AT_ONCE},
+    batch::{Batch, ROUND, SETTLED_AT_ONCE},
     clock::DatabaseClock,
     leases::{Leases, RENEWAL},
     silent_namespaces::SilentNamespaces,

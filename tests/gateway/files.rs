@@ -35,7 +35,15 @@ fn keep_files(service: &Service, dir: &Path) -> Router {
 fn keep_files_at(service: &Service, url: &str, driver_url: Option<&str>) -> Router {
     let (unused_ttl, patience) = (Some(Duration::from_secs(3600)), Duration::ZERO);
     let (base_url, driver_url) = (BASE.to_owned(), driver_url.map(str::to_owned));
-    let settings = FileSettings { base_url, driver_url, largest: 1 << 20, part: 1 << 20, unused_ttl, patience, pace: Pace::SLOWEST };
+    let settings = FileSettings {
+        base_url,
+        driver_url,
+        largest: 1 << 20,
+        part: 1 << 20,
+        unused_ttl,
+        patience,
+        pace: Pace::SLOWEST,
+    };
     service.keep_files(FileStore::open(url).unwrap(), settings);
     router(service.clone(), HttpSettings::default()).unwrap()
 }

@@ -204,7 +204,8 @@ fn without_pods(bad: &str, calls: Arc<AtomicUsize>, answers: Answers) -> kube::C
                 (true, Answers::Unavailable) => (503, "ServiceUnavailable"),
                 (false, _) => (404, "NotFound"),
             };
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason});
+            let status =
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason});
             let body = kube::client::Body::from(status.to_string().into_bytes());
             http::Response::builder().status(code).body(body)
         }

@@ -89,7 +89,7 @@ async fn a_file_is_deleted_after_the_end_of_its_last_submission(pool: PgPool) {
     assert_eq!(store.files_of(&id).await.unwrap(), used);
     let accepted = "SELECT created_at FROM submissions WHERE id = $1";
     let accepted_at = sqlx::query_scalar(accepted).bind(id.as_str()).fetch_one(&pool).await.unwrap();
-    let live = UsedFile { file: used[0].clone(), ended: false, accepted_at };
+    let live = UsedFile { file: used[0].clone(), owner: "default".to_owned(), ended: false, accepted_at };
     assert_eq!(store.used_file(&id, "aa").await.unwrap(), Some(live.clone()));
     assert_eq!(store.used_file(&id, "bb").await.unwrap(), None);
 

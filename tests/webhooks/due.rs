@@ -99,7 +99,8 @@ async fn a_delivery_that_has_ended_stays_as_it_is(pool: PgPool) {
     replica.submit(json!({})).await;
     queue(&replica, &store).await;
     let id = store.due_deliveries(webhook["id"].as_str().unwrap(), 10).await.unwrap()[0].id;
-    let tried = TriedDelivery { http_status: Some(410), error: "gone".to_owned(), pause: Duration::ZERO, is_final: true };
+    let tried =
+        TriedDelivery { http_status: Some(410), error: "gone".to_owned(), pause: Duration::ZERO, is_final: true };
     assert_eq!(store.not_delivered(id, &tried, Duration::from_secs(60)).await.unwrap(), Settled::Dead);
     store.delivered(id, 200).await.unwrap();
     assert_eq!(store.not_delivered(id, &tried, Duration::from_secs(60)).await.unwrap(), Settled::Gone);

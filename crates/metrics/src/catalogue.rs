@@ -148,8 +148,8 @@ catalogue! {
 }
 "Files" {
     /// Uploads that ended, by outcome: `kept`, `existing` (the tenant had the file), `part` (of an upload that goes on),
-    /// `elsewhere` (another request has continued it), `broken` (the client has gone), `slow` (it sent too little), `mismatch` (another SHA-256), `quota`,
-    /// `refused`, `busy`, `store`, `database` and `internal`.
+    /// `elsewhere` (another request has continued it), `broken` (the client has gone), `slow` (it sent too little), `mismatch`
+    /// (another SHA-256), `quota`, `refused`, `busy`, `store`, `database` and `internal`.
     file_uploads: Counters<1> = "sparkgate_file_uploads_total" ["outcome"]
         => "`store`: see the errors of the store. `broken`: a proxy may limit the size or the time of requests.";
     /// Bytes of files, by direction: `received` from clients, `sent` to drivers, executors and clients.

@@ -215,7 +215,8 @@ impl Store {
         busy: &[SubmissionId],
     ) -> Result<Vec<Claimed>, Error> {
         let (is_due, ours) = (is_due(), ours());
-        let (even, rest) = (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
+        let (even, rest) =
+            (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
         // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
         let statement = format!(
             "WITH RECURSIVE {ours}, here (namespace, tenant) AS (

@@ -6,7 +6,10 @@ use anyhow::Context;
 use clap::Args;
 
 use super::time_or_off::TimeOrOff;
-use crate::{files::FileStore, service::{FileSettings, Pace}};
+use crate::{
+    files::FileStore,
+    service::{FileSettings, Pace},
+};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Files {

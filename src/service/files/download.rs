@@ -12,7 +12,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{FileError, Files, Kept, pace::{Pace, Progress}, tenant};
+use super::{
+    FileError, Files, Kept,
+    pace::{Pace, Progress},
+    tenant,
+};
 use crate::{
     files::{self, FileStore},
     metrics::metrics,
@@ -143,7 +147,9 @@ impl Download {
                     match progress.wait(parts.send(Ok(piece))).await {
                         Ok(Ok(())) => progress.moved(bytes),
                         Ok(Err(_)) => return,
-                        Err(_) => return tracing::debug!(sha256, reader, "a reader of a file is too slow: it gets no more"),
+                        Err(_) => {
+                            return tracing::debug!(sha256, reader, "a reader of a file is too slow: it gets no more");
+                        }
                     }
                     metrics().file_bytes.with(["sent"]).inc_by(bytes as u64);
                 }

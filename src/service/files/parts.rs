@@ -8,8 +8,9 @@ use futures::{Stream, StreamExt};
 use tokio::time::sleep;
 
 use super::{
-    FileError, Files, Kept, count, tenant,
+    FileError, Files, Kept, count,
     pace::Progress,
+    tenant,
     upload::{Existing, Next, PAUSE, TRIES, Uploaded, next, outcome},
 };
 use crate::{

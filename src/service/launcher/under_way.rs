@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_claim_knows_what_namespaces_and_their_tenants_hold() {
-        let room = under_way(&[("red", "a", 3), ("red", "b", 2), ("blue", "c", 1)]).room(100, 192, Restricted::default());
+        let room =
+            under_way(&[("red", "a", 3), ("red", "b", 2), ("blue", "c", 1)]).room(100, 192, Restricted::default());
         assert_eq!((room.all, room.free), (100, 186));
         assert_eq!((room.held["a"], room.held["b"], room.held["c"]), (3, 2, 1));
         assert_eq!((room.held_by_tenant["red"], room.held_by_tenant["blue"]), (5, 1));

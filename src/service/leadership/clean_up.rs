@@ -3,10 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     future::ready,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,17 +15,14 @@ use futures::{
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::Leadership;
+use super::{Leadership, batch::ROUND};
 use crate::{
     cluster::{self, Manifest},
     service::error::{Error, error_chain},
-    store::{self, EndedPod},
+    store::EndedPod,
 };
 
-/// Maximum number of pods and submissions of one round, and how many pods of a namespace are deleted concurrently.
-pub(super) const ROUND: u32 = 100;
-/// Maximum number of submissions whose usage one statement settles.
-pub(super) const SETTLED_AT_ONCE: u32 = 500;
+/// How many pods of a namespace are deleted concurrently.
 const AT_ONCE: usize = 10;
 /// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -61,38 +55,6 @@ impl CleanedUp {
         let Self { pods, put_off, submissions, .. } = self;
         if pods > 0 || put_off > 0 || submissions > 0 {
             tracing::info!(pods, put_off, submissions, "clean-up round finished");
-        }
-    }
-}
-
-/// How many rows a statement handles: fewer after one that took too long.
-#[derive(Debug)]
-pub(super) struct Batch {
-    most: u32,
-    now: AtomicU32,
-}
-
-impl Batch {
-    pub(super) fn new(most: u32) -> Self {
-        Self { most, now: AtomicU32::new(most) }
-    }
-
-    /// Runs a statement, with half as many rows each time that it takes too long. Returns its result, and whether it handled as many
-    /// rows as it was given.
-    async fn run<F>(&self, statement: impl Fn(u32) -> F + Send) -> Result<(u64, bool), store::Error>
-    where
-        F: Future<Output = Result<u64, store::Error>> + Send,
-    {
-        loop {
-            let limit = self.now.load(Ordering::Relaxed);
-            let result = statement(limit).await;
-            if limit > 1 && result.as_ref().is_err_and(store::Error::is_timeout) {
-                self.now.store(limit / 2, Ordering::Relaxed);
-                continue;
-            }
-            let count = result?;
-            self.now.store((limit * 2).min(self.most), Ordering::Relaxed);
-            return Ok((count, count >= u64::from(limit)));
         }
     }
 }
@@ -202,8 +164,11 @@ impl Leadership {
     async fn delete_ended_pods(&self, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
         let due = self.due_pods(settings, &HashSet::new()).await?;
         let namespaces = due.len();
-        let mut done = CleanedUp { more: due.values().map(Vec::len).sum::<usize>() >= ROUND as usize, ..CleanedUp::default() };
-        let each = due.into_iter().map(|(namespace, pods)| async move { self.delete_pods_of_namespace(&namespace, pods).await });
+        let mut done =
+            CleanedUp { more: due.values().map(Vec::len).sum::<usize>() >= ROUND as usize, ..CleanedUp::default() };
+        let each = due
+            .into_iter()
+            .map(|(namespace, pods)| async move { self.delete_pods_of_namespace(&namespace, pods).await });
         let mut silent = Vec::new();
         for ended in join_all(each).await {
             let Ended { deleted, put_off, unanswered } = ended?;

@@ -183,7 +183,11 @@ impl Webhooks {
             let patience = (since.elapsed() >= GIVES_UP).then_some(PATIENCE);
             let dead = self.store.postpone_turns(&webhooks, pause, patience).await?;
             if dead > 0 {
-                tracing::warn!(webhooks = webhooks.len(), deliveries = dead, "deliveries of webhooks given up: their receiver fails");
+                tracing::warn!(
+                    webhooks = webhooks.len(),
+                    deliveries = dead,
+                    "deliveries of webhooks given up: their receiver fails"
+                );
             }
             advanced = true;
         }

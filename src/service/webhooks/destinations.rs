@@ -48,10 +48,7 @@ pub(super) enum Admission {
     /// Nothing until another turn ends.
     Full,
     /// Nothing for some time, because it takes nothing.
-    Failing {
-        since: Instant,
-        pause: Duration,
-    },
+    Failing { since: Instant, pause: Duration },
 }
 
 /// A turn of a URL. If it is dropped, the URL took nothing.
@@ -69,12 +66,8 @@ impl Destinations {
     pub(super) fn admit(&self, tenant: &str, url: &str) -> Admission {
         let (name, now) = ((tenant.to_owned(), url.to_owned()), Instant::now());
         let mut all = self.all();
-        let destination = all.entry(name.clone()).or_insert(Destination {
-            turns: 0,
-            most: FIRST_TURNS,
-            failing: None,
-            used: now,
-        });
+        let destination =
+            all.entry(name.clone()).or_insert(Destination { turns: 0, most: FIRST_TURNS, failing: None, used: now });
         destination.used = now;
         let had_failed = destination.failing.is_some();
         match &destination.failing {
@@ -119,7 +112,9 @@ impl Turn {
         destination.most = FIRST_TURNS;
         destination.failing = Some(match &destination.failing {
             // A turn that had begun before.
-            Some(Failing { since, pause, until }) if now < *until => Failing { since: *since, pause: *pause, until: *until },
+            Some(Failing { since, pause, until }) if now < *until => {
+                Failing { since: *since, pause: *pause, until: *until }
+            }
             Some(Failing { since, pause, .. }) => {
                 let pause = (*pause * 2).min(LAST_PAUSE);
                 Failing { since: *since, pause, until: now + pause }

@@ -26,11 +26,7 @@ use crate::{
     api::{
         AppState,
         body::{self, Held},
-        v1::{
-            Problem,
-            files::discard,
-            problem::Code,
-        },
+        v1::{Problem, files::discard, problem::Code},
     },
     service::{FormFiles, Session, SubmissionOptions},
     spark::CreateSubmissionRequest,
