@@ -231,7 +231,7 @@ async fn a_driver_that_reads_the_store_gets_its_uris(pool: PgPool) {
 async fn a_submission_that_is_not_accepted_holds_no_files(pool: PgPool) {
     let world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    let _router = keep_files(&world.service, dir.path());
+    let _routes = keep_files(&world.service, dir.path());
     let resource = format!("sparkgate-file:/{}/job.py", upload(&world.service, "print(1)").await);
     let uses = || sqlx::query_scalar::<_, i64>("SELECT count(*) FROM file_uses").fetch_one(&world.pool);
     let attempt = async |properties: &[(&str, &str)]| {
