@@ -29,6 +29,7 @@ mod neighbours;
 mod outcome;
 mod pod_group;
 mod replicas;
+mod restarts;
 mod retries;
 mod rights;
 mod spark_lines;

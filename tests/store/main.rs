@@ -23,3 +23,4 @@ mod state_log;
 mod traces;
 mod transitions;
 mod usage;
+mod watch_positions;

@@ -148,7 +148,7 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
     };
     let launch = async |attempt, uid: &str| {
         let claim = claim_one(&store, holder).await.epoch;
-        assert!(store.record_pod(&id, attempt, claim, uid).await.unwrap());
+        assert!(store.record_pod(&id, attempt, claim, uid).await.unwrap().is_some());
         let launched = Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
         assert!(store.advance(&id, attempt, Some(claim), &StateChange::Launched, &launched).await.unwrap());
     };
@@ -203,7 +203,7 @@ async fn a_node_whose_clock_is_ahead_does_not_add_to_usage(pool: PgPool) {
     let holder = session(&store).await;
     let id = accept(&store, "a").await;
     let claimed = claim_one(&store, holder).await;
-    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap().is_some());
     let ahead = |hours| Some(Utc::now() + TimeDelta::hours(hours));
     let reservation = Some(Reservation { millicores: 1000, memory_bytes: GIB, since: ahead(10) });
     let placement =

@@ -21,6 +21,7 @@ mod pod_requests;
 mod pods;
 mod pre_resource;
 mod release;
+mod restarts;
 mod rights;
 mod slim_pod;
 mod token_review;

@@ -33,6 +33,13 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
 
+/// How much of a created object the server returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Whole,
+    Metadata,
+}
+
 /// An object that is to be created, or that has been.
 pub(super) struct ManifestObject<'a> {
     resource: ApiResource,
@@ -83,12 +90,20 @@ impl<'a> ManifestObject<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends the object as it was stored, and returns at least the metadata of the object that the server created.
-    pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
+    /// Sends the object as it was stored, and returns at least that part of the object that the server created.
+    pub(super) async fn post(
+        &self,
+        cluster: &Cluster,
+        action: String,
+        object: &RawValue,
+        answer: Answer,
+    ) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
         let mut request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
-        request.headers_mut().insert(ACCEPT, METADATA);
+        if answer == Answer::Metadata {
+            request.headers_mut().insert(ACCEPT, METADATA);
+        }
         call(action, TIMEOUT, cluster.client.request_text(request)).await
     }
 

@@ -26,6 +26,7 @@ pub(super) struct SlimPod {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
+    pub(super) restart_policy: Option<RestartPolicy>,
     pub(super) containers: Vec<Container>,
     pub(super) init_containers: Vec<Container>,
     /// Of the whole pod, which count instead of those of its containers.
@@ -39,9 +40,33 @@ pub(super) struct Spec {
 pub(super) struct Container {
     pub(super) name: String,
     pub(super) resources: Resources,
-    /// A sidecar, if it is an init container.
-    #[serde(rename = "restartPolicy", deserialize_with = "is_always")]
-    pub(super) is_restarted: bool,
+    /// Its own, which counts instead of that of the pod. An init container with `Always` is a sidecar.
+    pub(super) restart_policy: Option<RestartPolicy>,
+    pub(super) restart_policy_rules: Option<Vec<RestartRule>>,
+}
+
+/// When a kubelet starts an ended container again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum RestartPolicy {
+    Never,
+    OnFailure,
+    Always,
+    #[serde(other)]
+    Other,
+}
+
+/// A rule by which an exit code of a container has it or all containers started again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct RestartRule {
+    pub(super) action: RestartAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum RestartAction {
+    RestartAllContainers,
+    /// `Restart`: of this container.
+    #[serde(other)]
+    Restart,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -104,10 +129,13 @@ impl Status {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct ContainerStatus {
     pub(super) name: String,
     pub(super) state: Option<ContainerState>,
+    /// Of the run before, if the container was started again.
+    pub(super) last_state: Option<ContainerState>,
+    pub(super) restart_count: i32,
 }
 
 fn millicores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
@@ -116,10 +144,6 @@ fn millicores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Erro
 
 fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Ok(quantity(deserializer)?.map_or(0, Quantity::units).max(0))
-}
-
-fn is_always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Cow::<'de, str>::deserialize(deserializer)? == "Always")
 }
 
 /// Reads a quantity without a text of its own. One that can't be read counts as absent, and must not stop a watch.

@@ -29,7 +29,7 @@ impl PodFollower {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let each = self.watch_scopes().into_iter().map(async |scope| {
             let scope = scope.as_deref();
-            let name = format!("watch/{}", scope.unwrap_or(ALL));
+            let name = lease_of(scope);
             let is_able = || self.may_watch(scope, &name);
             self.leases.while_held(&name, &stop, is_able, || self.watch(scope)).await;
         });
@@ -90,7 +90,9 @@ impl PodFollower {
             }
             let Some(reached) = position.take() else { continue };
             match self.keep_watch_position(scope, &reached).await {
-                Ok(()) => {
+                // Another replica has the lease by now, and this watch is about to end.
+                Ok(false) => {}
+                Ok(true) => {
                     kept = Instant::now();
                     // A version that is no number can't be shown.
                     if let Ok(at) = reached.parse() {
@@ -160,8 +162,15 @@ impl PodFollower {
         Ok(self.store.watch_position(scope.unwrap_or(ALL)).await?)
     }
 
-    /// Stores that everything up to this resource version was processed.
-    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<(), Error> {
-        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version).await?)
+    /// Stores that everything up to this resource version was processed, unless this replica has lost the lease of the watch.
+    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<bool, Error> {
+        let Some(session) = self.leases.session() else { return Ok(false) };
+        let lease = (&*lease_of(scope), session);
+        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version, lease).await?)
     }
+}
+
+/// Returns the name of the lease of a watch.
+fn lease_of(scope: Option<&str>) -> String {
+    format!("watch/{}", scope.unwrap_or(ALL))
 }

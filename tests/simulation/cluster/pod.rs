@@ -130,6 +130,8 @@ impl Pod {
             reason: self.reason.map(str::to_owned),
             message: None,
             container,
+            restarted_by: None,
+            rerun: None,
             reservation: Default::default(),
         }
     }

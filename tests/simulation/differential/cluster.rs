@@ -85,8 +85,8 @@ impl Both {
     async fn create(&mut self, name: usize) -> String {
         let finalizer = self.rng.chance(600);
         let pod = driver(&self.real.namespace, &self.pod_name(name), &self.ids[name], finalizer);
-        match self.real.cluster.create_pod(&self.real.namespace, &pod).await {
-            Ok(uid) => self.made(name, uid, Whose::Ours { attempt: 1 }, finalizer),
+        match self.real.cluster.create_pod(&self.real.namespace, &pod, (&self.ids[name], 1)).await {
+            Ok(made) => self.made(name, made.pod_uid, Whose::Ours { attempt: 1 }, finalizer),
             Err(Error::AlreadyExists { .. }) => {
                 let model = self.model.create_pod(name, Whose::Ours { attempt: 1 }, finalizer, self.now);
                 assert!(model.is_err(), "seed {}: the model has no pod {name}", self.seed);
@@ -199,7 +199,7 @@ impl Both {
         if matches!(pod.whose, Whose::Ours { .. }) && !(pod.uid == uid && is_whole) {
             let (real, id) = (&self.real, &self.ids[name]);
             let place = self.pod_name(name);
-            let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], id, 1);
+            let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], (id, 1), None);
             restored.await.unwrap();
             self.model.restore_labels(name, uid, name);
         }
