@@ -1,5 +1,6 @@
 //! Follows the pods of drivers and executors: watches them, and turns what the watch reports into state.
 
+mod dependants;
 pub(super) mod executors;
 mod flush;
 mod observe;
@@ -12,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use self::{executors::Executors, set_aside::SetAside};
+use self::{dependants::EndedDrivers, executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
     cluster::Cluster,
@@ -40,6 +41,8 @@ pub struct PodFollower {
     pub executors: Executors,
     /// Observations of submissions whose rows can't be written at the moment.
     set_aside: SetAside,
+    /// Drivers that have ended, until the pods that they created are gone.
+    ended_drivers: EndedDrivers,
     /// Uids of the pods that wait for their sidecars to end.
     side_cars: Mutex<HashSet<String>>,
 }
@@ -54,6 +57,7 @@ impl PodFollower {
         logs: Arc<DriverLogs>,
     ) -> Self {
         let (executors, set_aside, side_cars) = (Executors::default(), SetAside::default(), Mutex::default());
-        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars }
+        let ended_drivers = EndedDrivers::default();
+        Self { store, cluster, leases, health, effects, logs, executors, set_aside, ended_drivers, side_cars }
     }
 }

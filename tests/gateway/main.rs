@@ -15,6 +15,7 @@ mod webhook;
 mod boundaries;
 mod clean_up;
 mod denials;
+mod dependants;
 mod executors;
 mod faults;
 mod files;

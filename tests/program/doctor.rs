@@ -254,6 +254,7 @@ async fn a_gateway_that_has_what_it_needs_has_no_failure() {
         "kubernetes.home-cluster",
         "pods.finalizers",
         "pods.installation",
+        "pods.without-driver",
     ] {
         report.assert(check, "ok");
     }

@@ -3,6 +3,7 @@
 
 mod connect;
 mod create;
+mod dependants;
 mod driver_http;
 mod error;
 mod executor_pod;
@@ -28,6 +29,7 @@ mod token_review;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
+pub use dependants::{Dependant, Drivers};
 pub use driver_http::{DriverBytes, DriverHttpError};
 pub use error::Error;
 pub use inspect::{ApiServer, MarkedPod, QuotaUse};

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, future::join_all};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{ALL, PodFollower, label};
 use crate::{
@@ -48,6 +48,10 @@ impl PodFollower {
         let _begun = self.executors.begin(scope);
         let _set_aside = self.set_aside.begin(scope);
         let _logs = self.logs.begin(scope);
+        let _ended_drivers = self.ended_drivers.begin(scope);
+        let (follower, namespace) = (self.clone(), scope.map(str::to_owned));
+        let dependants = async move { follower.keep_ending_dependants(namespace.as_deref()).await };
+        let _dependants = AbortOnDropHandle::new(tokio::spawn(dependants));
         let mut observations = self.watch_pods(scope, position).ready_chunks(BATCH);
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
