@@ -1,6 +1,7 @@
 //! Follows the pods of drivers and executors: watches them, and turns what the watch reports into state.
 
 mod dependants;
+mod ended_drivers;
 pub(super) mod executors;
 mod flush;
 mod observe;
@@ -13,7 +14,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use self::{dependants::EndedDrivers, executors::Executors, set_aside::SetAside};
+use self::{ended_drivers::EndedDrivers, executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
     cluster::Cluster,

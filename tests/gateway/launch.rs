@@ -229,7 +229,8 @@ async fn a_panic_while_a_claim_is_returned_leaves_the_row_to_the_next_claim(pool
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"], "the claim isn't returned");
     webhook.set(Conduct::Allow);
     // The denial has opened a circuit breaker.
-    eventually(|| async { (world.service.launcher.work().await.unwrap() == 1).then_some(()).ok_or("not claimed") }).await;
+    eventually(|| async { (world.service.launcher.work().await.unwrap() == 1).then_some(()).ok_or("not claimed") })
+        .await;
     assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
     webhook.remove().await;
 }

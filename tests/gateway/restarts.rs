@@ -43,7 +43,9 @@ async fn a_pod_that_a_webhook_lets_its_kubelet_restart_is_deleted_before_it_star
     let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
     let policy = json!([{"op": "add", "path": "/spec/containers/0/restartPolicy", "value": "OnFailure"}]);
     let of_pod = json!([{"op": "replace", "path": "/spec/restartPolicy", "value": "Always"}]);
-    for (patch, field) in [(policy, "spec.containers[0].restartPolicy: OnFailure"), (of_pod, "spec.restartPolicy: Always")] {
+    for (patch, field) in
+        [(policy, "spec.containers[0].restartPolicy: OnFailure"), (of_pod, "spec.restartPolicy: Always")]
+    {
         webhook.set(Conduct::Patch(patch));
         let id = world.submit(&[]).await;
         world.set(&id, "max_retries_infrastructure = 1, max_retries_application = 1").await;

@@ -470,6 +470,19 @@ async fn pods_that_are_left_over_are_found_and_left_alone() {
 }
 
 #[tokio::test]
+async fn an_executor_without_a_driver_is_found_and_left_alone() {
+    let patient = Patient::new().await;
+    let containers = json!([{"name": "c", "image": "i"}]);
+    let metadata = json!({"name": "left", "labels": {"spark-role": "executor"}});
+    patient.create::<Pod>(json!({"metadata": metadata, "spec": {"containers": containers}})).await;
+    let report = patient.examine(&[]);
+    report.assert("pods.without-driver", "warning");
+    assert!(report.text.contains(&format!("{}/left", patient.place.namespace)), "{}", report.text);
+    patient.remove_pod("left").await;
+    patient.examine(&[]).assert("pods.without-driver", "ok");
+}
+
+#[tokio::test]
 async fn the_lines_say_what_to_do() {
     let patient = Patient::new().await;
     let mut command = sparkgate();

@@ -337,7 +337,9 @@ impl Store {
     pub(crate) fn keep_position(&mut self, holder: Session, version: u64) -> bool {
         let lease = self.leases.get(&LeaseName::Watch);
         let held = lease.filter(|lease| lease.holder == holder && lease.expires_at > self.now);
-        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else { return false };
+        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else {
+            return false;
+        };
         (self.position, self.position_epoch) = (Some(version), epoch);
         true
     }

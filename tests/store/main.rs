@@ -17,6 +17,7 @@ mod files;
 mod listing;
 mod migrations;
 mod pooler;
+mod recorded_drivers;
 mod roles;
 mod spark_summaries;
 mod state_log;

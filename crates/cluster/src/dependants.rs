@@ -10,13 +10,7 @@ use kube::{
 };
 use serde::Deserialize;
 
-use super::{
-    Cluster, Error,
-    error::call,
-    executor_pod::EXECUTOR,
-    labels,
-    manifest_object::TIMEOUT as WRITE,
-};
+use super::{Cluster, Error, error::call, executor_pod::EXECUTOR, labels, manifest_object::TIMEOUT as WRITE};
 
 /// Timeout for a list of a whole namespace.
 const LIST: Duration = Duration::from_secs(30);
@@ -81,21 +75,23 @@ struct List {
 
 impl Cluster {
     /// Returns the pods of the namespace that these drivers own and that neither have ended nor are being deleted; and the executors
-    /// of their applications, as Spark itself finds them when a driver stops, in case another client removed the owner.
+    /// of their applications that no pod owns any more, by the labels by which Spark itself finds them when a driver stops.
     ///
     /// This is one list of the metadata of the live pods of the namespace, from the API server's cache.
     pub async fn dependants(&self, namespace: &str, drivers: &Drivers) -> Result<Vec<Dependant>, Error> {
         let is_owned = |pod: &Metadata| {
             pod.owner_references.iter().any(|owner| owner.kind == "Pod" && drivers.uids.contains(&owner.uid))
         };
-        let is_executor = |pod: &Metadata| {
+        let is_orphan = |pod: &Metadata| {
             let application = pod.labels.application.as_ref();
-            pod.labels.is_executor() && application.is_some_and(|id| drivers.applications.contains(id))
+            let is_executor =
+                pod.labels.is_executor() && application.is_some_and(|id| drivers.applications.contains(id));
+            is_executor && !pod.owner_references.iter().any(|owner| owner.kind == "Pod")
         };
         let live = self.live_pods(Some(namespace), "").await?;
         let dependants = live.into_iter().filter(|pod| {
             let may_stay = pod.deletion_timestamp.is_some() || drivers.uids.contains(&pod.uid);
-            !may_stay && (is_owned(pod) || is_executor(pod))
+            !may_stay && (is_owned(pod) || is_orphan(pod))
         });
         Ok(dependants.map(Dependant::from).collect())
     }

@@ -2,6 +2,7 @@
 //! drivers and executors.
 
 mod connect;
+mod container_state;
 mod create;
 mod dependants;
 mod driver_http;

@@ -1,10 +1,11 @@
 //! Turns a driver pod into an observation.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use uuid::Uuid;
 
 use super::{
+    container_state::container_of,
     labels,
     pod_requests::reservation,
     restarts::{rerun, restarted_by},
@@ -135,25 +136,6 @@ pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
 fn status<'a>(pod: &'a SlimPod, name: Option<&str>) -> Option<&'a ContainerStatus> {
     let name = name.or_else(|| pod.spec.containers.last().map(|container| container.name.as_str()))?;
     pod.status.container_statuses.iter().flatten().find(|status| status.name == name)
-}
-
-pub(super) fn container_of(state: Option<&ContainerState>) -> Container {
-    match state {
-        Some(ContainerState { terminated: Some(ended), .. }) => Container::Terminated {
-            exit_code: ended.exit_code,
-            reason: ended.reason.clone(),
-            message: ended.message.clone(),
-            started_at: ended.started_at.as_ref().and_then(time),
-            finished_at: ended.finished_at.as_ref().and_then(time),
-        },
-        Some(ContainerState { running: Some(running), .. }) => {
-            Container::Running { started_at: running.started_at.as_ref().and_then(time) }
-        }
-        Some(ContainerState { waiting: Some(waiting), .. }) => {
-            Container::Waiting { reason: waiting.reason.clone(), message: waiting.message.clone() }
-        }
-        Some(_) | None => Container::Absent,
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Error, Manifest, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+    Cluster, Error, Manifest, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of,
+    slim_pod::SlimPod,
 };
 use sparkgate_submission::{SubmissionId, engine::Found};
 

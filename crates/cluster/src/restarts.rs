@@ -8,8 +8,8 @@
 use k8s_openapi::api::core::v1::{Container as PodContainer, ContainerState, Pod, PodSpec};
 
 use super::{
+    container_state::container_of,
     labels,
-    observe::container_of,
     slim_pod::{Container as SlimContainer, ContainerStatus, RestartAction, RestartPolicy, SlimPod},
 };
 use sparkgate_submission::{Container, Rerun};
@@ -90,7 +90,7 @@ pub(super) fn rerun(pod: &SlimPod, status: &ContainerStatus) -> Option<(Rerun, C
     if status.restart_count <= 0 {
         return None;
     }
-    let before = match container_of(status.last_state.as_ref()) {
+    let before = match container_of(status.last_state.as_deref()) {
         ended @ Container::Terminated { .. } => ended,
         Container::Waiting { .. } | Container::Running { .. } => return None,
         Container::Absent => lost(),

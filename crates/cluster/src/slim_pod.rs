@@ -134,7 +134,8 @@ pub(super) struct ContainerStatus {
     pub(super) name: String,
     pub(super) state: Option<ContainerState>,
     /// Of the run before, if the container was started again.
-    pub(super) last_state: Option<ContainerState>,
+    #[serde(deserialize_with = "unless_empty")]
+    pub(super) last_state: Option<Box<ContainerState>>,
     pub(super) restart_count: i32,
 }
 
@@ -144,6 +145,12 @@ fn millicores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Erro
 
 fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Ok(quantity(deserializer)?.map_or(0, Quantity::units).max(0))
+}
+
+/// Reads a state, which is empty for nearly all containers.
+fn unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<ContainerState>>, D::Error> {
+    let state = Option::<ContainerState>::deserialize(deserializer)?;
+    Ok(state.filter(|state| *state != ContainerState::default()).map(Box::new))
 }
 
 /// Reads a quantity without a text of its own. One that can't be read counts as absent, and must not stop a watch.

@@ -119,7 +119,11 @@ impl BatchWriter<Launch, Result<Option<State>, Error>> for Writer {
 
 /// Runs a statement that returns the positions of the launches that it wrote and the states of their rows, and logs the state
 /// changes that it made.
-async fn states(statement: &str, all: &[Launch], connections: &Connections) -> Result<HashMap<i64, State>, sqlx::Error> {
+async fn states(
+    statement: &str,
+    all: &[Launch],
+    connections: &Connections,
+) -> Result<HashMap<i64, State>, sqlx::Error> {
     let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
         .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
         .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
@@ -162,9 +166,7 @@ fn these(and: &str, locked: &str) -> String {
 
 fn record(locked: &'static str) -> String {
     let these = these("", locked);
-    format!(
-        "WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place, state"
-    )
+    format!("WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place, state")
 }
 
 fn end(locked: &'static str) -> String {

@@ -16,10 +16,7 @@ pub struct RecordedDriver {
 impl Store {
     /// Returns those of these driver pods, by submission, attempt and uid, that are recorded for that attempt. What a pod says of
     /// itself proves nothing.
-    pub async fn recorded_drivers(
-        &self,
-        pods: &[(&SubmissionId, i32, &str)],
-    ) -> Result<Vec<RecordedDriver>, Error> {
+    pub async fn recorded_drivers(&self, pods: &[(&SubmissionId, i32, &str)]) -> Result<Vec<RecordedDriver>, Error> {
         let statement = sqlx::query_as(
             "SELECT uid AS pod_uid,
                     s.attempt > of_attempt OR s.state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST') AS has_ended,

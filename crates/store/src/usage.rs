@@ -352,9 +352,8 @@ impl Scoped {
             query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
             query.push(" FROM submissions s WHERE created_at < (").push_bind(filter.until).push(MIDNIGHT);
             if ended {
-                // Settled ones are in the sums. An executor may have ended that long after its driver.
-                query.push(" AND finished_at >= greatest((SELECT until FROM usage_settled), (").push_bind(filter.since);
-                query.push(MIDNIGHT).push(" - ").push(SETTLES).push(")");
+                // Settled ones are in the sums. Of all others, executors may have ended long after their drivers.
+                query.push(" AND finished_at >= (SELECT until FROM usage_settled)");
             } else {
                 query.push(" AND finished_at IS NULL");
                 query.push(" AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')");

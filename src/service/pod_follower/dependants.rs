@@ -5,8 +5,7 @@
 //! costs one call for all drivers that ended since the last one, and none if no driver ended.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
@@ -18,7 +17,6 @@ use crate::{
     cluster::{Dependant, Drivers},
     service::error::{Error, error_chain},
     store::RecordedDriver,
-    submission::{PodObservation, SubmissionId},
 };
 
 /// The shortest pause between two rounds. A round lasts at most a twentieth of the pause after it.
@@ -29,85 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Drivers of one statement.
 const PAGE: usize = 500;
 const AT_ONCE: usize = 8;
-
-/// Drivers that have ended and may have left pods behind, by the watched scope and their uid.
-#[derive(Debug, Default)]
-pub(super) struct EndedDrivers {
-    scopes: Mutex<HashMap<Option<String>, Scope>>,
-}
-
-#[derive(Debug, Default)]
-struct Scope {
-    waiting: HashMap<String, Ended>,
-    /// Uids of pods that still exist, and have left nothing.
-    done: HashSet<String>,
-}
-
-#[derive(Debug, Clone)]
-struct Ended {
-    submission: SubmissionId,
-    attempt: i32,
-    namespace: String,
-    since: Instant,
-}
-
-/// Guard that lasts as long as the watch of a scope.
-#[derive(Debug)]
-pub(super) struct Begun<'a> {
-    drivers: &'a EndedDrivers,
-    namespace: Option<String>,
-}
-
-impl Drop for Begun<'_> {
-    fn drop(&mut self) {
-        self.drivers.scopes().remove(&self.namespace);
-    }
-}
-
-impl EndedDrivers {
-    /// Starts a watch of this scope: its list shows the drivers that have ended.
-    #[must_use = "the scope is forgotten when this is dropped"]
-    pub(super) fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
-        let begun = Begun { drivers: self, namespace: namespace.map(str::to_owned) };
-        self.scopes().insert(begun.namespace.clone(), Scope::default());
-        begun
-    }
-
-    /// Takes in one observation of a driver pod.
-    pub(super) fn note(&self, namespace: Option<&str>, seen: &PodObservation) {
-        let mut scopes = self.scopes();
-        let scope = scopes.entry(namespace.map(str::to_owned)).or_default();
-        let is_done = if seen.gone { scope.done.remove(&seen.pod_uid) } else { scope.done.contains(&seen.pod_uid) };
-        if is_done || !(seen.is_over() || seen.gone) || scope.waiting.contains_key(&seen.pod_uid) {
-            return;
-        }
-        let (submission, attempt, namespace) = (seen.submission.clone(), seen.attempt, seen.namespace.clone());
-        let ended = Ended { submission, attempt, namespace, since: Instant::now() };
-        scope.waiting.insert(seen.pod_uid.clone(), ended);
-    }
-
-    fn waiting(&self, namespace: Option<&str>, patience: Duration) -> Vec<(String, Ended)> {
-        let scopes = self.scopes();
-        let all = scopes.get(&namespace.map(str::to_owned)).into_iter().flat_map(|scope| &scope.waiting);
-        let due = all.filter(|(_, ended)| ended.since.elapsed() >= patience);
-        due.map(|(uid, ended)| (uid.clone(), ended.clone())).collect()
-    }
-
-    fn done<'a>(&self, namespace: Option<&str>, uids: impl IntoIterator<Item = &'a String>) {
-        let mut scopes = self.scopes();
-        let Some(scope) = scopes.get_mut(&namespace.map(str::to_owned)) else { return };
-        for uid in uids {
-            if scope.waiting.remove(uid).is_some() {
-                scope.done.insert(uid.clone());
-            }
-        }
-    }
-
-    /// No code that holds the lock can leave a scope in an inconsistent state, so a poisoned lock is safe to use.
-    fn scopes(&self) -> MutexGuard<'_, HashMap<Option<String>, Scope>> {
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// Namespaces that are listed concurrently.
+const NAMESPACES: usize = 64;
 
 impl PodFollower {
     /// Deletes what ended drivers leave behind, as long as their namespace is watched.
@@ -128,7 +49,7 @@ impl PodFollower {
     /// The database or the cluster doesn't answer, for one namespace at least: the next call does the rest.
     pub async fn end_dependants(&self, namespace: Option<&str>, patience: Duration) -> Result<usize, Error> {
         let waiting = self.ended_drivers.waiting(namespace, patience);
-        let mut by_namespace = BTreeMap::<&str, Drivers>::new();
+        let mut by_namespace = BTreeMap::<String, Drivers>::new();
         for page in waiting.chunks(PAGE) {
             let pods: Vec<_> = page.iter().map(|(uid, it)| (&it.submission, it.attempt, uid.as_str())).collect();
             let recorded = self.store.recorded_drivers(&pods).await?;
@@ -139,22 +60,23 @@ impl PodFollower {
                     None => self.ended_drivers.done(namespace, [uid]),
                     Some(RecordedDriver { has_ended: false, .. }) => {}
                     Some(RecordedDriver { application, .. }) => {
-                        let drivers = by_namespace.entry(&ended.namespace).or_default();
+                        let drivers = by_namespace.entry(ended.namespace.clone()).or_default();
                         drivers.uids.insert(uid.clone());
                         drivers.applications.extend(Some(application.clone()).filter(|id| !id.is_empty()));
                     }
                 }
             }
         }
-        let (mut ended, mut failed) = (0, None);
-        for (place, drivers) in by_namespace {
-            match self.end_dependants_of(place, &drivers).await {
-                Ok(0) => self.ended_drivers.done(namespace, &drivers.uids),
-                Ok(count) => ended += count,
-                Err(error) => failed = Some(error),
+        // A namespace that doesn't answer delays no other.
+        let each = by_namespace.into_iter().map(async |(place, drivers): (String, Drivers)| {
+            let ended = self.end_dependants_of(&place, &drivers).await;
+            if let Ok(0) = ended {
+                self.ended_drivers.done(namespace, &drivers.uids);
             }
-        }
-        failed.map_or(Ok(ended), Err)
+            ended
+        });
+        let all: Vec<_> = stream::iter(each).buffer_unordered(NAMESPACES).collect().await;
+        all.into_iter().sum()
     }
 
     async fn end_dependants_of(&self, namespace: &str, drivers: &Drivers) -> Result<usize, Error> {

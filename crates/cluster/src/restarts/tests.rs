@@ -39,7 +39,8 @@ fn ways() -> Vec<(Value, &'static str)> {
 }
 
 fn pod(spec: &Value, status: &Value) -> Value {
-    let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+    let labels =
+        json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
     json!({"metadata": {"uid": "u", "labels": labels, "annotations": {labels::DRIVER_CONTAINER: "d"}}, "spec": spec,
         "status": status})
 }

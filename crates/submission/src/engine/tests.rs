@@ -126,16 +126,8 @@ fn a_recorded_pod_is_never_created_again() {
 
 #[test]
 fn a_refused_object_deletes_the_pod_only_while_the_claim_is_held() {
-    let refused = || {
-        [
-            EffectResult::Done,
-            created(pending()),
-            recorded(),
-            EffectResult::Done,
-            refusal(),
-            EffectResult::Done,
-        ]
-    };
+    let refused =
+        || [EffectResult::Done, created(pending()), recorded(), EffectResult::Done, refusal(), EffectResult::Done];
     let asked = run(
         Launch::begin(ROUND_POD),
         refused().into_iter().chain([EffectResult::Moved(true), EffectResult::Done, EffectResult::Done]),
@@ -362,8 +354,7 @@ fn a_denial_that_may_pass_ends_no_submission() {
 fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again() {
     let found = |pod| EffectResult::Found(Found::There(Box::new(pod)));
     let before = [EffectResult::Done, EffectResult::Taken("taken".into())];
-    let asked =
-        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded()]));
+    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded()]));
     let launched = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
     let adopted = [Effect::RecordPod("u".to_owned()), Effect::Advance(StateChange::Launched, launched)];
     assert_eq!(asked[3..], adopted);

@@ -37,8 +37,7 @@ fn missing_marks_are_restored_before_the_driver_can_start() {
     ];
     for pod in lacking {
         for answer in [EffectResult::Done, refusal()] {
-            let asked =
-                run(Launch::begin(ROUND_POD), [EffectResult::Done, created(pod.clone()), recorded(), answer]);
+            let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, created(pod.clone()), recorded(), answer]);
             assert_eq!(asked[3], Effect::RestoreLabels("u".into()), "{pod:?}");
             assert_eq!(asked[4], Effect::HandOver(0, "u".into()), "the next list finds it otherwise");
         }

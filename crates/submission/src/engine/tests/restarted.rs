@@ -19,7 +19,10 @@ fn runs_again() -> PodObservation {
 
 /// It has ended, and its kubelet will start it again.
 fn will_run_again() -> PodObservation {
-    PodObservation { restarted_by: Some("spec.restartPolicy: OnFailure".to_owned()), ..seen(Phase::Running, first_end()) }
+    PodObservation {
+        restarted_by: Some("spec.restartPolicy: OnFailure".to_owned()),
+        ..seen(Phase::Running, first_end())
+    }
 }
 
 fn found(pod: PodObservation) -> EffectResult {
