@@ -12,7 +12,7 @@ use crate::{
     world::{World, eventually},
 };
 
-/// Returns the names of the drivers' ConfigMaps.
+/// Returns the names of the `ConfigMap`s of drivers.
 async fn config_maps(world: &World) -> Vec<String> {
     let all = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
     all.into_iter().filter_map(|map| map.metadata.name).filter(|name| name != "kube-root-ca.crt").collect()
