@@ -72,8 +72,6 @@ pub(super) struct Claim<'a> {
     pub(super) session: Uuid,
     pub(super) epoch: i64,
     pub(super) manifest: &'a Manifest,
-    /// The driver pod was recorded under an earlier claim, so that objects which it owns may exist.
-    pub(super) is_repeated: bool,
     /// Consecutive failed tries before this one.
     pub(super) failed_tries: i32,
     /// Grace period of a deleted pod in seconds; that of its spec if `None`.
@@ -203,11 +201,12 @@ impl Effects {
                 return Ok(EffectResult::Done);
             }
             (Effect::RecordPod(uid), Some(claim)) => {
-                return Ok(EffectResult::Moved(store.record_pod(id, *attempt, claim.epoch, uid).await?));
+                return Ok(EffectResult::Recorded(store.record_pod(id, *attempt, claim.epoch, uid).await?));
             }
             (Effect::LookUp, _) => cluster.find_driver(namespace, pod, id, *attempt).await.map(EffectResult::Found),
             (Effect::CreatePod, Some(claim)) => {
-                cluster.create_pod(namespace, &claim.manifest.pod).await.map(EffectResult::Created)
+                let created = cluster.create_pod(namespace, &claim.manifest.pod, (id, *attempt)).await;
+                created.map(|seen| EffectResult::Created(Box::new(seen)))
             }
             (Effect::CreateBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
                 Some(object) => cluster.create_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
@@ -221,15 +220,13 @@ impl Effects {
                 Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
                 None => Ok(EffectResult::Done),
             },
-            (Effect::CreateBeside(n, uid), Some(Claim { manifest, is_repeated, .. })) => {
-                match manifest.beside.get(*n) {
-                    Some(object) => {
-                        let created = cluster.create_owned(namespace, object, (pod, uid), *is_repeated).await;
-                        created.map(|()| EffectResult::Done)
-                    }
-                    None => Ok(EffectResult::Done),
+            (Effect::CreateBeside(n, driver), Some(Claim { manifest, .. })) => match manifest.beside.get(*n) {
+                Some(object) => {
+                    let created = cluster.create_owned(namespace, object, (pod, &driver.uid), driver.is_older).await;
+                    created.map(|()| EffectResult::Done)
                 }
-            }
+                None => Ok(EffectResult::Done),
+            },
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
                 let grace = claim.as_ref().and_then(|claim| claim.grace);
@@ -237,7 +234,9 @@ impl Effects {
             }
             (Effect::RestoreLabels(uid), _) => {
                 tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "restoring the labels of the driver pod");
-                cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| EffectResult::Done)
+                let manifest = claim.as_ref().map(|claim| claim.manifest);
+                let restored = cluster.restore_labels(namespace, pod, uid, (id, *attempt), manifest).await;
+                restored.map(|()| EffectResult::Done)
             }
             (Effect::RemoveFinalizer(uid), _) => {
                 self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid }).await;

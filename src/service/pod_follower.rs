@@ -1,5 +1,7 @@
 //! Follows the pods of drivers and executors: watches them, and turns what the watch reports into state.
 
+mod dependants;
+mod ended_drivers;
 pub(super) mod executors;
 mod flush;
 mod observe;
@@ -14,7 +16,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use self::{executors::Executors, set_aside::SetAside};
+use self::{ended_drivers::EndedDrivers, executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
     cluster::Cluster,
@@ -45,6 +47,8 @@ pub struct PodFollower {
     pub executors: Executors,
     /// Observations of submissions whose rows can't be written at the moment.
     set_aside: SetAside,
+    /// Drivers that have ended, until the pods that they created are gone.
+    ended_drivers: EndedDrivers,
     /// Uids of the pods that wait for their sidecars to end.
     side_cars: Mutex<HashSet<String>>,
     looks: Semaphore,
@@ -60,7 +64,7 @@ impl PodFollower {
         logs: Arc<DriverLogs>,
     ) -> Self {
         let (executors, set_aside, side_cars) = (Executors::default(), SetAside::default(), Mutex::default());
-        let looks = Semaphore::new(LOOKS);
-        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars, looks }
+        let (ended_drivers, looks) = (EndedDrivers::default(), Semaphore::new(LOOKS));
+        Self { store, cluster, leases, health, effects, logs, executors, set_aside, ended_drivers, side_cars, looks }
     }
 }

@@ -1,5 +1,6 @@
 //! The identity of pods: other users can remove, overwrite and copy labels, and create a pod under any name.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Client, ResourceExt,
@@ -17,6 +18,8 @@ use sqlx::PgPool;
 
 use crate::{
     fault_proxy::{Fault, FaultProxy},
+    kube_apiserver::KubeApiserver,
+    webhook::{Conduct, Webhook},
     world::{World, api_server, eventually},
 };
 
@@ -68,6 +71,52 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
     world.play_exit(0).await;
     world.until(&id, DriverState::Finished).await;
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
+}
+
+/// A client that removes them again and again must not be answered at once each time. A pause lasts at least as long as it should.
+#[sqlx::test]
+async fn labels_are_restored_a_second_after_they_were_removed(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    let pod = world.driver().await.name_any();
+    patch(&world, &pod, json!({"labels": {labels::INSTANCE: null}})).await;
+    labels_are_back(&world, &pod, &id).await;
+    let server = KubeApiserver::start().await;
+    let log = std::fs::read_to_string(server.file("audit.log")).unwrap();
+    let at = |call: &Value| call["requestReceivedTimestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_pod = |call: &Value| call["verb"] == "patch" && call["objectRef"]["name"] == *pod;
+    let calls: Vec<_> = calls.filter(of_pod).filter(|call| call["objectRef"]["subresource"].is_null()).collect();
+    let [removed, restored] = &calls[..] else { panic!("{calls:?}") };
+    assert!(at(restored) - at(removed) >= TimeDelta::seconds(1), "{calls:?}");
+}
+
+/// A webhook changes the pod while it is created: no watch has shown it with its labels.
+#[sqlx::test]
+async fn marks_that_a_webhook_removed_at_the_creation_are_back_when_the_launch_is_over(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    let label = |key: &str| format!("/metadata/labels/{}", key.replace('/', "~1"));
+    let renamed = json!([{"op": "remove", "path": label(labels::INSTANCE)},
+        {"op": "replace", "path": label(labels::SUBMISSION_ID), "value": "driver-20260101000000-0001"},
+        {"op": "replace", "path": label("spark-role"), "value": "other"}]);
+    let all = json!([{"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/annotations"},
+        {"op": "remove", "path": "/metadata/finalizers"}]);
+    for patch in [renamed, all] {
+        webhook.set(Conduct::Patch(patch));
+        let id = world.submit(&[]).await;
+        world.service.launcher.work().await.unwrap();
+        assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+        let pod = world.driver_named(&id).await;
+        assert_eq!(pod.labels().get(labels::SUBMISSION_ID), Some(&id.to_string()));
+        assert_eq!(pod.labels().get(labels::INSTANCE), Some(&world.service.submissions.instance().to_string()));
+        assert_eq!(pod.labels().get("spark-role").map(String::as_str), Some("driver"));
+        assert_eq!(pod.finalizers(), [labels::FINALIZER]);
+        assert!(pod.annotations().contains_key(labels::IDENTITY));
+        let container = pod.annotations().get("sparkgate.dev/driver-container");
+        assert_eq!(container.map(String::as_str), Some("spark-kubernetes-driver"));
+    }
+    webhook.remove().await;
 }
 
 #[sqlx::test]

@@ -1,9 +1,14 @@
 //! Kills in every state.
 
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::api::ListParams;
 use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
 
-use crate::world::{World, eventually};
+use crate::{
+    webhook::{Conduct, Webhook},
+    world::{World, eventually},
+};
 
 #[sqlx::test]
 async fn kill_before_the_launch_ends_the_submission_at_once(pool: PgPool) {
@@ -27,6 +32,30 @@ async fn kill_between_the_claim_and_the_pod_creates_no_pod(pool: PgPool) {
     world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(world.driver_count().await, 0);
+}
+
+/// The kill waits for the claim of the launch, whose call may take a minute.
+#[sqlx::test]
+async fn kill_that_was_accepted_before_the_pod_exists_starts_no_driver(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    webhook.set(Conduct::Hang);
+    let id = world.submit(&[]).await;
+    let launcher = world.service.launcher.clone();
+    let launch = tokio::spawn(async move { launcher.work().await });
+    eventually(|| async { (webhook.asked() == 1).then_some(()).ok_or("not asked yet") }).await;
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
+    webhook.set(Conduct::Allow);
+    assert_eq!(launch.await.unwrap().unwrap(), 1);
+    let services = world.api::<Service>().list(&ListParams::default()).await.unwrap().items;
+    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+    let of_driver = |name: &Option<String>| name.as_ref().is_some_and(|name| name.starts_with("spark-drv"));
+    assert!(services.is_empty() && !maps.iter().any(|map| of_driver(&map.metadata.name)), "{services:?}, {maps:?}");
+    world.service.launcher.work().await.unwrap();
+    world.until(&id, DriverState::Killed).await;
+    world.until_no_driver().await;
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "KILLING", "KILLED"]);
+    webhook.remove().await;
 }
 
 #[sqlx::test]

@@ -1,7 +1,7 @@
 //! From a committed row to objects in the cluster, or to the API server's error message.
 
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
 };
 use kube::{
@@ -11,8 +11,13 @@ use kube::{
 use serde_json::json;
 use sparkgate::submission::DriverState;
 use sqlx::PgPool;
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::{kube_apiserver::KubeApiserver, world::World};
+use crate::{
+    kube_apiserver::KubeApiserver,
+    webhook::{Conduct, Webhook},
+    world::{World, eventually},
+};
 
 #[sqlx::test]
 async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
@@ -212,6 +217,54 @@ async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an
     let status = nowhere.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("namespaces \"nowhere\" not found"));
+}
+
+/// The backup is older than the pod, which hasn't started: whether its Secret is ours can't be read.
+#[sqlx::test]
+async fn a_pending_driver_with_a_secret_is_launched_to_its_end_after_a_restore(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[("spark.kubernetes.authenticate.driver.oauthToken", "secret")]).await;
+    world.service.launcher.work().await.unwrap();
+    let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(secrets.len(), 1);
+    let uid = world.driver().await.uid().unwrap();
+    world.set(&id, "state = 'QUEUED', pod_uid = NULL, claimed_by = NULL").await;
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    assert_eq!(world.status(&id).await.message, None);
+    assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+    assert_eq!(world.driver().await.uid().unwrap(), uid);
+    let recorded = sqlx::query_scalar("SELECT pod_uid FROM submissions").fetch_one(&world.pool);
+    assert_eq!(recorded.await.ok(), Some(uid));
+}
+
+/// Panics when a line with this text is logged.
+struct Panics(&'static str);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Panics {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        let mut line = String::new();
+        event.record(&mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| line += &format!("{value:?}"));
+        assert!(!line.contains(self.0), "the panic of this test");
+    }
+}
+
+#[sqlx::test]
+async fn a_panic_while_a_claim_is_returned_leaves_the_row_to_the_next_claim(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    webhook.set(Conduct::Deny(429));
+    let id = world.submit(&[]).await;
+    {
+        let _panics = tracing_subscriber::registry().with(Panics("work postponed")).set_default();
+        assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    }
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"], "the claim isn't returned");
+    webhook.set(Conduct::Allow);
+    // The denial has opened a circuit breaker.
+    eventually(|| async { (world.service.launcher.work().await.unwrap() == 1).then_some(()).ok_or("not claimed") })
+        .await;
+    assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+    webhook.remove().await;
 }
 
 #[sqlx::test]

@@ -2,7 +2,10 @@
 
 use sqlx::PgPool;
 
-use crate::world::World;
+use crate::{
+    webhook::{Conduct, Webhook},
+    world::{World, eventually},
+};
 
 async fn leases_run_out(pool: &PgPool) {
     sqlx::query("UPDATE leases SET expires_at = now()").execute(pool).await.unwrap();
@@ -28,6 +31,25 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     assert_eq!(other.service.launcher.work().await.unwrap(), 1, "the other replica has it now");
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+}
+
+/// The call may take effect after the replica's lease went to another one. Its answer isn't waited for, and not acted upon.
+#[sqlx::test]
+async fn a_call_in_flight_is_dropped_when_the_lease_is_lost(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    webhook.set(Conduct::Hang);
+    let id = world.submit(&[]).await;
+    let launcher = world.service.launcher.clone();
+    let launch = tokio::spawn(async move { launcher.work().await });
+    eventually(|| async { (webhook.asked() == 1).then_some(()).ok_or("not asked yet") }).await;
+    leases_run_out(&world.pool).await;
+    launch.await.unwrap().unwrap();
+    let row = sqlx::query_as("SELECT failed_tries, message FROM submissions").fetch_one(&world.pool);
+    let row: (i32, Option<String>) = row.await.unwrap();
+    assert_eq!(row, (0, None), "the claim of {id} is the next holder's");
+    webhook.set(Conduct::Allow);
+    webhook.remove().await;
 }
 
 #[sqlx::test]

@@ -261,6 +261,7 @@ async fn a_gateway_that_has_what_it_needs_has_no_failure() {
         "kubernetes.home-cluster",
         "pods.finalizers",
         "pods.installation",
+        "pods.without-driver",
     ] {
         report.assert(check, "ok");
     }
@@ -473,6 +474,19 @@ async fn pods_that_are_left_over_are_found_and_left_alone() {
     report.assert("pods.finalizers", "warning");
     report.assert("database.encryption-keys", "ok");
     patient.remove_pod("ended").await;
+}
+
+#[tokio::test]
+async fn an_executor_without_a_driver_is_found_and_left_alone() {
+    let patient = Patient::new().await;
+    let containers = json!([{"name": "c", "image": "i"}]);
+    let metadata = json!({"name": "left", "labels": {"spark-role": "executor"}});
+    patient.create::<Pod>(json!({"metadata": metadata, "spec": {"containers": containers}})).await;
+    let report = patient.examine(&[]);
+    report.assert("pods.without-driver", "warning");
+    assert!(report.text.contains(&format!("{}/left", patient.place.namespace)), "{}", report.text);
+    patient.remove_pod("left").await;
+    patient.examine(&[]).assert("pods.without-driver", "ok");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 mod pod;
 
-pub(crate) use pod::{Body, Local, Pod, Whose, uid_number, uid_text};
+pub(crate) use pod::{Body, Local, Pod, Whose, uid_number};
 
 use crate::store::Time;
 

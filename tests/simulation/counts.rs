@@ -79,6 +79,7 @@ counted! {
     Archived "logs archived"
     Started "drivers started"
     Ended "drivers ended"
+    Restarted "drivers started again by their kubelet"
     Evicted "drivers evicted"
     Preempted "drivers preempted"
     NodeVanished "nodes vanished"

@@ -70,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) kill_all: u64,
     pub(crate) denied: u64,
     pub(crate) node: u64,
+    /// A kubelet starts a driver again that has exited.
+    pub(crate) restart: u64,
 }
 
 impl Plan {
@@ -119,6 +121,7 @@ impl Plan {
             kill_all: maybe(4),
             denied: maybe(10),
             node: maybe(100),
+            restart: maybe(200),
             wanted,
             guarded: (tenants == TENANTS && rng.chance(700)).then_some(1),
             replicas: 1 + rng.below(3) as usize,
@@ -162,6 +165,7 @@ impl Plan {
             kill_all: 0,
             denied: 0,
             node: 0,
+            restart: 0,
         };
     }
 }

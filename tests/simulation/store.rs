@@ -40,6 +40,8 @@ pub(crate) struct Store {
     pub(crate) leases: BTreeMap<LeaseName, Lease>,
     /// The resource version up to which the watch's items are processed.
     pub(crate) position: Option<u64>,
+    /// The epoch of the lease under which it was stored.
+    pub(crate) position_epoch: i64,
     /// The pause before the first retry.
     pub(crate) pause: Time,
     /// The submissions and attempts whose logs are archived.
@@ -190,15 +192,15 @@ impl Store {
         }
     }
 
-    pub(crate) fn record_pod(&mut self, submission: usize, attempt: i32, claim: i64, uid: &str) -> bool {
+    pub(crate) fn record_pod(&mut self, submission: usize, attempt: i32, claim: i64, uid: &str) -> Option<State> {
         let guarded = |row: &&mut Row| {
             row.attempt == attempt
                 && row.claim_epoch == claim
                 && row.pod_uid.as_ref().is_none_or(|recorded| recorded == uid)
         };
-        let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
+        let row = self.row_mut(submission).filter(guarded)?;
         row.pod_uid = Some(uid.to_owned());
-        true
+        Some(row.state)
     }
 
     pub(crate) fn release(&mut self, submission: usize, claim: i64) {
@@ -328,6 +330,17 @@ impl Store {
         lease.epoch += i64::from(lease.holder != holder);
         lease.holder = holder;
         lease.expires_at = expires_at;
+        true
+    }
+
+    /// Stores the position of the watch, if the session holds its lease and no later holder has stored one.
+    pub(crate) fn keep_position(&mut self, holder: Session, version: u64) -> bool {
+        let lease = self.leases.get(&LeaseName::Watch);
+        let held = lease.filter(|lease| lease.holder == holder && lease.expires_at > self.now);
+        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else {
+            return false;
+        };
+        (self.position, self.position_epoch) = (Some(version), epoch);
         true
     }
 

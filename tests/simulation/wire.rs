@@ -217,8 +217,9 @@ impl World {
             Ask::Live => Told::Live(store.live()),
             Ask::Position => Told::Position(store.position),
             Ask::KeepPosition(version) => {
-                store.position = Some(*version);
-                self.check_position(*version);
+                if store.keep_position(session, *version) {
+                    self.check_position(*version);
+                }
                 Told::Done
             }
             Ask::Effect { .. } => Told::Nothing,

@@ -114,7 +114,7 @@ async fn a_time_to_run_does_not_count_by_the_clock_of_a_node(pool: PgPool) {
         set(&pool, &id, "run_timeout = 600").await;
         let claimed = claim_one(&store, session(&store).await).await;
         let mut placement = Placement { pod_uid: Some(pod.to_owned()), ..Placement::default() };
-        assert!(store.record_pod(&id, 1, claimed.epoch, pod).await.unwrap());
+        assert!(store.record_pod(&id, 1, claimed.epoch, pod).await.unwrap().is_some());
         assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
         placement.started_at = Some(Utc::now() + TimeDelta::minutes(minutes));
         assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());

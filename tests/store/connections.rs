@@ -88,7 +88,7 @@ async fn launch(store: &Store, session: Uuid) {
     let claimed = store.claim(session, LAUNCHED, &[], &[]).await.unwrap();
     for one in claimed {
         let uid = Uuid::new_v4().to_string();
-        assert!(store.record_pod(&one.id, one.attempt, one.epoch, &uid).await.unwrap());
+        assert!(store.record_pod(&one.id, one.attempt, one.epoch, &uid).await.unwrap().is_some());
         let placement = Placement { pod_uid: Some(uid), ..Placement::default() };
         assert!(
             store.advance(&one.id, one.attempt, Some(one.epoch), &StateChange::Launched, &placement).await.unwrap()

@@ -53,7 +53,7 @@ async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     lock(&mut other, locked.as_str()).await;
     // The two share their statements.
     let (held_up, goes_on) = tokio::join!(store.record_pod(&locked, 1, first.epoch, "u"), async {
-        assert!(store.record_pod(&free, 1, second.epoch, "v").await.unwrap());
+        assert!(store.record_pod(&free, 1, second.epoch, "v").await.unwrap().is_some());
         store.advance(&free, 1, Some(second.epoch), &StateChange::Launched, &of("v")).await
     });
     assert!(goes_on.unwrap());
@@ -66,7 +66,7 @@ async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     store.note_pods_deleted(&[(locked.as_str(), 1), (free.as_str(), 1)]).await.unwrap();
     assert_eq!(store.ended_pods(Duration::ZERO, 10, &[], None).await.unwrap(), []);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
-    assert!(store.record_pod(&locked, 1, first.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&locked, 1, first.epoch, "u").await.unwrap().is_some());
     assert!(store.advance(&locked, 1, Some(first.epoch), &StateChange::Launched, &of("u")).await.unwrap());
     assert_eq!(state(&store, &locked).await, State::Pending);
 }
@@ -368,7 +368,8 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     let why = Some((None, "no answer"));
     faults.everywhere("retry_later", async || store.retry_later(&claimed, Duration::ZERO, why).await).await;
     let claimed = claim_one(store, holder).await;
-    assert!(faults.everywhere("record_pod", async || store.record_pod(&id, 1, claimed.epoch, "u").await).await);
+    let record = async || store.record_pod(&id, 1, claimed.epoch, "u").await;
+    assert_eq!(faults.everywhere("record_pod", record).await, Some(State::Launching));
     let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
     let launched = async || store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await;
     assert!(faults.everywhere("launched", launched).await);
@@ -417,7 +418,10 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     sqlx::query(sqlx::AssertSqlSafe(old.replace("submissions", "attempts"))).execute(faults.pool).await.unwrap();
     let deleted = faults.everywhere("delete_ended", async || store.delete_ended(Duration::ZERO, 10, None).await).await;
     assert_eq!(deleted, 2);
-    faults.everywhere("keep_watch_position", async || store.keep_watch_position("*", "7").await).await;
+    let lease = replica(holder);
+    assert!(store.acquire_lease(&lease, holder, LEASE).await.unwrap());
+    let keep = async || store.keep_watch_position("*", "7", (&lease, holder)).await;
+    assert!(faults.everywhere("keep_watch_position", keep).await);
     faults.everywhere("end_leases", async || store.end_leases(holder).await).await;
     assert_eq!(faults.failed.len(), 24, "{:?}", faults.failed);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{Actor, AuditFilter, AuditNote, ConnectError, DatabaseSettings, Horizon, Scope, Store},
+    store::{Actor, AuditFilter, AuditNote, ConnectError, DatabaseSettings, Horizon, Scope, Store, replica},
     submission::{Outcome, Placement, State, StateChange, error_chain},
 };
 use sparkgate_testing::documented_grants;
@@ -41,12 +41,12 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     let holder = session(&store).await;
     store.forget_sessions().await.unwrap();
     store.installation().await.unwrap();
-    store.keep_watch_position("*", "7").await.unwrap();
+    assert!(store.keep_watch_position("*", "7", (&replica(holder), holder)).await.unwrap());
 
     let id = accept(&store, "a").await;
     sqlx::query("UPDATE submissions SET max_retries_infrastructure = 1").execute(&pool).await.unwrap();
     let claimed = claim_one(&store, holder).await;
-    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap().is_some());
     let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
     assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
     store.note_waiting(&id, 1, "Unschedulable", "no node").await.unwrap();

@@ -80,7 +80,7 @@ async fn launched(store: &Store, holder: uuid::Uuid, id: &SubmissionId, attempt:
     let claimed = claim_one(store, holder).await;
     assert_eq!(&claimed.id, id);
     let uid = format!("u{attempt}");
-    assert!(store.record_pod(id, attempt, claimed.epoch, &uid).await.unwrap());
+    assert!(store.record_pod(id, attempt, claimed.epoch, &uid).await.unwrap().is_some());
     assert!(store.advance(id, attempt, Some(claimed.epoch), &StateChange::Launched, &placed(&uid)).await.unwrap());
 }
 

@@ -64,12 +64,12 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     // All later writes of the first claim are too late.
     store.release(&claimed).await.unwrap();
     store.retry_later(&claimed, LEASE, Some((None, "late"))).await.unwrap();
-    assert!(!store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap().is_none());
     let end = ended(State::Error, 1);
     assert!(!store.advance(&id, 1, Some(claimed.epoch), &end, &Placement::default()).await.unwrap());
     assert!(store.claim(one, 10, &[], &[]).await.unwrap().is_empty());
     assert_eq!(store.all().find(&id).await.unwrap().unwrap().message, None);
-    assert!(store.record_pod(&id, 1, taken_over.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&id, 1, taken_over.epoch, "u").await.unwrap().is_some());
 }
 
 #[sqlx::test]
@@ -173,10 +173,22 @@ async fn the_first_pod_of_an_attempt_is_its_only_one(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
-    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap());
-    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap(), "again");
-    assert!(!store.record_pod(&id, 1, claim, "two").await.unwrap());
+    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap().is_some());
+    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap().is_some(), "again");
+    assert!(store.record_pod(&id, 1, claim, "two").await.unwrap().is_none());
     assert_eq!(store.all().find(&id).await.unwrap().unwrap().pod_uid.as_deref(), Some("one"));
+}
+
+/// Without the guard of the claim's number and without the state, a launch would go on after a kill.
+#[sqlx::test]
+async fn the_record_of_a_pod_says_whether_a_kill_was_accepted(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store, "a").await;
+    let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
+    assert_eq!(store.record_pod(&id, 1, claim, "u").await.unwrap(), Some(State::Launching));
+    assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
+    let again = store.record_pod(&id, 1, claim, "u").await.unwrap();
+    assert_eq!(again, Some(State::Killing), "the kill finds the pod by its uid");
 }
 
 #[sqlx::test]
@@ -185,7 +197,7 @@ async fn a_submission_is_live_once_its_pod_is_recorded(pool: PgPool) {
     let id = accept(&store, "a").await;
     let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
     assert_eq!(store.live().await.unwrap(), [], "the claim decides about its pod");
-    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap());
+    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap().is_some());
     let live = store.live().await.unwrap();
     assert_eq!((&live[0].id, live[0].state, live[0].pod_uid.as_deref()), (&id, State::Launching, Some("one")));
 }
@@ -213,7 +225,7 @@ async fn an_observation_of_another_pod_changes_no_row(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
-    assert!(store.record_pod(&id, 1, claim, "second").await.unwrap());
+    assert!(store.record_pod(&id, 1, claim, "second").await.unwrap().is_some());
     let of = |uid: &str| Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
     assert!(!store.advance(&id, 1, None, &ended(State::Killed, 143), &of("first")).await.unwrap());
     assert!(store.advance(&id, 1, None, &StateChange::Running, &of("second")).await.unwrap());

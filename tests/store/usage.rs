@@ -148,7 +148,7 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
     };
     let launch = async |attempt, uid: &str| {
         let claim = claim_one(&store, holder).await.epoch;
-        assert!(store.record_pod(&id, attempt, claim, uid).await.unwrap());
+        assert!(store.record_pod(&id, attempt, claim, uid).await.unwrap().is_some());
         let launched = Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
         assert!(store.advance(&id, attempt, Some(claim), &StateChange::Launched, &launched).await.unwrap());
     };
@@ -197,13 +197,48 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
     assert_eq!(memory, 2.0 * GIB as f64 * 60.0 * (40.0 + 20.0 + 30.0));
 }
 
+/// A driver left it behind, and it was deleted much later.
+#[sqlx::test]
+async fn an_executor_counts_until_its_observed_end_however_late(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let holder = session(&store).await;
+    let id = accept(&store, "a").await;
+    sqlx::query("UPDATE submissions SET created_at = now() - interval '9 h', queued_at = now() - interval '9 h'")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let now: DateTime<Utc> = sqlx::query_scalar("SELECT date_trunc('second', now())").fetch_one(&pool).await.unwrap();
+    let ago = |hours| Some(now - TimeDelta::hours(hours));
+    let claim = claim_one(&store, holder).await.epoch;
+    assert!(store.record_pod(&id, 1, claim, "u").await.unwrap().is_some());
+    let reservation = |since| Some(Reservation { millicores: 1000, memory_bytes: GIB, since });
+    let pod = Placement {
+        pod_uid: Some("u".to_owned()),
+        started_at: ago(8),
+        ended_at: ago(7),
+        reservation: reservation(ago(8)),
+        ..Placement::default()
+    };
+    let finished = StateChange::Ended(Outcome::new(State::Finished, "Completed", "done"));
+    let left = ExecutorRecord { reservation: reservation(ago(8)), ..executor(&id) };
+    store.write_executors(std::slice::from_ref(&left)).await.unwrap();
+    assert!(store.advance(&id, 1, None, &finished, &pod).await.unwrap());
+    store
+        .write_executors(&[ExecutorRecord { state: ExecutorState::Failed, finished_at: ago(3), ..left }])
+        .await
+        .unwrap();
+    let used = of(&store, &id).await.total;
+    assert_eq!((used.driver.core_seconds.as_str(), used.executors.core_seconds.as_str()), ("3600", "18000"));
+    assert_eq!(used.estimated.core_seconds, "0");
+}
+
 #[sqlx::test]
 async fn a_node_whose_clock_is_ahead_does_not_add_to_usage(pool: PgPool) {
     let store = Store::new(pool.clone());
     let holder = session(&store).await;
     let id = accept(&store, "a").await;
     let claimed = claim_one(&store, holder).await;
-    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap().is_some());
     let ahead = |hours| Some(Utc::now() + TimeDelta::hours(hours));
     let reservation = Some(Reservation { millicores: 1000, memory_bytes: GIB, since: ahead(10) });
     let placement =
@@ -442,7 +477,7 @@ async fn sums_equal_those_of_a_model_before_between_and_after_deletions(pool: Pg
                 .await
                 .unwrap();
                 let until = match kind {
-                    0 => said.min(end + 3_600_000_000),
+                    0 => said,
                     1 => said.min(end),
                     _ => end,
                 };

@@ -5,26 +5,40 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Cluster, Error,
-    manifest_object::{ManifestObject, Members, unreadable},
+    answer::nothing_of_kubernetes,
+    manifest_object::{Answer, ManifestObject, Members, unreadable},
+    observe::observation_of,
+    slim_pod::SlimPod,
 };
+use sparkgate_submission::{PodObservation, SubmissionId};
 
 impl Cluster {
-    /// Creates the driver pod and returns its uid.
+    /// Creates the driver pod of an attempt and returns it as it exists: mutating webhooks may have changed it.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] returns which attempt it belongs to.
-    pub async fn create_pod(&self, namespace: &str, pod: &RawValue) -> Result<String, Error> {
+    pub async fn create_pod(
+        &self,
+        namespace: &str,
+        pod: &RawValue,
+        (id, attempt): (&SubmissionId, i32),
+    ) -> Result<PodObservation, Error> {
         let part = ManifestObject::new(namespace, pod)?;
         let action = format!("creating the driver pod {}", part.place());
-        part.post(self, action, pod).await
+        let answer = part.post(self, action.clone(), pod, Answer::Whole).await?;
+        let created = serde_json::from_str::<SlimPod>(&answer).ok();
+        let seen = created.and_then(|pod| observation_of(&pod, (id.clone(), attempt), self.installation.as_deref()));
+        // An answer without a uid isn't the API server's, and then the pod may not exist.
+        seen.ok_or_else(|| nothing_of_kubernetes(action))
     }
 
     /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a
     /// launch can be repeated.
     ///
     /// Secrets are not read, so that the account needs no right to: a Secret of that name counts as created if `is_repeated`,
-    /// that is, if the pod was recorded by an earlier try. Before it is, nothing that it owns is created; and once the pod
-    /// exists, an owner reference proves no more, since the uid in it can be read from the pod.
+    /// that is, if an earlier try created the pod, as its uid or its identity proves. Before that, nothing that it owns is
+    /// created; and once the pod exists, an owner reference proves no more, since the uid in it can be read from the pod. (The
+    /// earlier try may be unknown to a database that was restored from a backup.)
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
@@ -42,7 +56,7 @@ impl Cluster {
             return self.create(&part, &owned, |there| is_owned_by(there, uid)).await;
         }
         let action = format!("creating the {}", part.subject());
-        match part.post(self, action.clone(), &owned).await {
+        match part.post(self, action.clone(), &owned, Answer::Metadata).await {
             Err(Error::AlreadyExists { .. }) if is_repeated => Ok(()),
             Err(Error::AlreadyExists { message, .. }) => Err(foreign(action, &message)),
             other => other.map(drop),
@@ -60,7 +74,7 @@ impl Cluster {
         is_ours: impl Fn(&ObjectMeta) -> bool,
     ) -> Result<(), Error> {
         let action = format!("creating the {}", part.subject());
-        match part.post(self, action.clone(), object).await {
+        match part.post(self, action.clone(), object, Answer::Metadata).await {
             Err(Error::AlreadyExists { message, .. }) => {
                 let Some(there) = part.there(self).await? else {
                     return Err(Error::Conflict { action, message: format!("{message}, and was deleted since then") });

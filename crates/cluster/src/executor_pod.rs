@@ -10,6 +10,8 @@ use sparkgate_submission::ExecutorObservation;
 
 /// Spark's label with the number of the executor (`SPARK_EXECUTOR_ID_LABEL`).
 pub(super) const EXECUTOR_ID: &str = "spark-exec-id";
+/// The value of Spark's label for the role on executors.
+pub(super) const EXECUTOR: &str = "executor";
 /// Spark's name for the container, unless a pod template names another (`DEFAULT_EXECUTOR_CONTAINER_NAME`).
 pub(super) const CONTAINER: &str = "spark-kubernetes-executor";
 
@@ -23,7 +25,7 @@ const MOST: i64 = 100_000;
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
-    if pod.label(labels::ROLE) != Some("executor") {
+    if pod.label(labels::ROLE) != Some(EXECUTOR) {
         return None;
     }
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Pod")?;

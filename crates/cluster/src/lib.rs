@@ -4,7 +4,9 @@
 mod answer;
 mod call;
 mod connect;
+mod container_state;
 mod create;
+mod dependants;
 mod driver_http;
 mod error;
 mod executor_pod;
@@ -24,6 +26,7 @@ mod pods;
 mod pre_resource;
 mod quota;
 mod release;
+mod restarts;
 mod retry_after;
 mod rights;
 mod slim_pod;
@@ -31,6 +34,7 @@ mod token_review;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
+pub use dependants::{Dependant, Drivers};
 pub use driver_http::{DriverBytes, DriverHttpError};
 pub use error::Error;
 pub use inspect::{ApiServer, MarkedPod, QuotaUse};

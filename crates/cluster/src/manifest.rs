@@ -3,11 +3,17 @@
 
 mod attempt;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::labels;
+use super::{
+    labels,
+    manifest_object::ManifestObject,
+    restarts::{never_restart, without_restarts},
+};
 use sparkgate_spark::{DriverObjects, Object};
 use sparkgate_submission::{Installation, SubmissionId};
 
@@ -58,8 +64,8 @@ impl OwnershipLabels<'_> {
     /// Marks the pod, and the objects that are created before it.
     ///
     /// Neither a pod template nor an excluded feature step can change what the guarantees rest on: the pod has the name that
-    /// its row holds, since a repeated create must find the first one's pod; the pod is labelled as a driver; and the kubelet
-    /// never restarts its driver.
+    /// its row holds, since a repeated create must find the first one's pod; the pod is labelled as a driver; and nothing in it
+    /// makes the kubelet start its driver again.
     pub fn put_on(&self, driver: &mut DriverObjects, name: &str) {
         for object in &mut driver.pre_resources {
             let labels = object.metadata_mut().labels.get_or_insert_default();
@@ -68,7 +74,7 @@ impl OwnershipLabels<'_> {
         // Spark appends the driver's container after all others.
         let container = driver.pod.spec.as_ref().and_then(|spec| spec.containers.last());
         let container = container.map(|container| container.name.clone()).unwrap_or_default();
-        driver.pod.spec.get_or_insert_default().restart_policy = Some("Never".to_owned());
+        never_restart(driver.pod.spec.get_or_insert_default(), &container);
         let metadata = &mut driver.pod.metadata;
         metadata.name = Some(name.to_owned());
         metadata.generate_name = None;
@@ -90,6 +96,29 @@ impl Manifest {
     /// Returns whether the pod is created with an identity: the previous release rendered pods without one.
     pub fn is_signed(&self) -> bool {
         self.pod.get().contains(labels::IDENTITY)
+    }
+
+    /// Returns the name of the driver's container, as the pod's annotation notes it.
+    pub fn driver_container(&self) -> Option<String> {
+        let (_, _, metadata) = ManifestObject::with_members("", &self.pod).ok()?;
+        let annotations: BTreeMap<String, String> = serde_json::from_str(metadata.get("annotations")?.get()).ok()?;
+        annotations.get(labels::DRIVER_CONTAINER).cloned()
+    }
+
+    /// Returns whether our finalizer is on the pod.
+    pub fn is_held(&self) -> bool {
+        self.pod.get().contains(labels::FINALIZER)
+    }
+
+    /// Removes whatever makes a kubelet start the driver again after an end: a release before this one may have stored it.
+    ///
+    /// # Errors
+    /// The pod can't be read, which doesn't happen: the manifest was written by a gateway.
+    pub fn never_restart(&mut self) -> serde_json::Result<()> {
+        if let Some(pod) = without_restarts(self.pod.get())? {
+            self.pod = RawValue::from_string(pod)?;
+        }
+        Ok(())
     }
 
     /// Parses the objects, in the order of their creation, as they were before [`OwnershipLabels::put_on`] marked them.

@@ -37,6 +37,13 @@ const LIST: Duration = Duration::from_secs(5);
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
 
+/// How much of a created object the server returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Whole,
+    Metadata,
+}
+
 /// An object that is to be created, or that has been.
 pub(super) struct ManifestObject<'a> {
     resource: ApiResource,
@@ -98,17 +105,27 @@ impl<'a> ManifestObject<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends the object as it was stored, and returns the uid of the object that the server created.
-    pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
+    /// Sends the object as it was stored, and returns at least that part of the object that the server created.
+    pub(super) async fn post(
+        &self,
+        cluster: &Cluster,
+        action: String,
+        object: &RawValue,
+        part: Answer,
+    ) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
         let mut request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
-        request.headers_mut().insert(ACCEPT, METADATA);
+        if part == Answer::Metadata {
+            request.headers_mut().insert(ACCEPT, METADATA);
+        }
         let answer = call(action.clone(), TIMEOUT, cluster.client.request_text(request)).await;
         let answer = self.served(cluster, answer).await?;
-        // An answer without a uid isn't the API server's, and then the object may not exist.
-        let created: Created = serde_json::from_str(&answer).map_err(|_| nothing_of_kubernetes(action))?;
-        Ok(created.metadata.uid)
+        // An answer without a uid isn't the API server's, and then the object may not exist. Who takes it whole reads it anyway.
+        if part == Answer::Metadata && serde_json::from_str::<Created>(&answer).is_err() {
+            return Err(nothing_of_kubernetes(action));
+        }
+        Ok(answer)
     }
 
     /// Returns the metadata of the existing object of this name, if there is one.

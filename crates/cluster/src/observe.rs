@@ -1,13 +1,15 @@
 //! Turns a driver pod into an observation.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use uuid::Uuid;
 
 use super::{
+    container_state::container_of,
     labels,
     pod_requests::reservation,
-    slim_pod::{SlimPod, time},
+    restarts::{rerun, restarted_by},
+    slim_pod::{ContainerStatus, SlimPod, time},
 };
 use sparkgate_submission::{Container, Installation, Phase, PodObservation, SubmissionId};
 
@@ -56,6 +58,9 @@ fn shown(
 ) -> Option<PodObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
+    // The container that was the driver's at creation: webhooks may have added others before and after it.
+    let driver = driver_container(pod);
+    let (rerun, first) = self::status(pod, driver).and_then(|status| rerun(pod, status)).unzip();
     let watched = installation.is_none_or(|installation| {
         pod.label(labels::INSTANCE).is_some_and(|label| Uuid::try_parse(label).is_ok_and(|id| id == installation.id))
     });
@@ -79,11 +84,12 @@ fn shown(
         pod_ip: status.pod_ip.clone(),
         reason,
         message,
-        // The container that was the driver's at creation: webhooks may have added others before and after it.
-        container: match container(pod, driver_container(pod)) {
+        container: match first.unwrap_or_else(|| container(pod, driver)) {
             Container::Absent => without_node(pod),
             present => present,
         },
+        restarted_by: restarted_by(pod, driver),
+        rerun,
         reservation: reservation(pod),
     })
 }
@@ -131,27 +137,12 @@ pub(super) fn phase(text: Option<&str>) -> Phase {
 
 /// Returns the state of the container of that name. Without a name it is the last container, where Spark puts its own.
 pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
-    let Some(name) = name.or_else(|| pod.spec.containers.last().map(|container| container.name.as_str())) else {
-        return Container::Absent;
-    };
-    let statuses = pod.status.container_statuses.iter().flatten();
-    let state = statuses.into_iter().find(|status| status.name == name).and_then(|status| status.state.clone());
-    match state {
-        Some(ContainerState { terminated: Some(ended), .. }) => Container::Terminated {
-            exit_code: ended.exit_code,
-            reason: ended.reason,
-            message: ended.message,
-            started_at: ended.started_at.as_ref().and_then(time),
-            finished_at: ended.finished_at.as_ref().and_then(time),
-        },
-        Some(ContainerState { running: Some(running), .. }) => {
-            Container::Running { started_at: running.started_at.as_ref().and_then(time) }
-        }
-        Some(ContainerState { waiting: Some(waiting), .. }) => {
-            Container::Waiting { reason: waiting.reason, message: waiting.message }
-        }
-        Some(_) | None => Container::Absent,
-    }
+    status(pod, name).map_or(Container::Absent, |status| container_of(status.state.as_ref()))
+}
+
+fn status<'a>(pod: &'a SlimPod, name: Option<&str>) -> Option<&'a ContainerStatus> {
+    let name = name.or_else(|| pod.spec.containers.last().map(|container| container.name.as_str()))?;
+    pod.status.container_statuses.iter().flatten().find(|status| status.name == name)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a pod reserves on its node, from the requests of its containers.
 
-use super::slim_pod::{Amounts, SlimPod, Spec, time};
+use super::slim_pod::{Amounts, RestartPolicy, SlimPod, Spec, time};
 use sparkgate_submission::Reservation;
 
 /// Returns what a pod reserves, and since when.
@@ -20,7 +20,7 @@ fn of(spec: &Spec, resource: fn(&Amounts) -> i64) -> i64 {
     for container in &spec.init_containers {
         let together = sidecars.saturating_add(resource(&container.resources.requests));
         before = before.max(together);
-        if container.is_restarted {
+        if container.restart_policy == Some(RestartPolicy::Always) {
             sidecars = together;
         }
     }

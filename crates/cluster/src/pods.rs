@@ -11,7 +11,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Error,
+    Cluster, Error, Manifest,
     answer::nothing_of_kubernetes,
     call::{call, find},
     labels,
@@ -69,22 +69,28 @@ impl Cluster {
         }
     }
 
-    /// Restores on exactly this pod the labels by which an attempt's driver is watched, and its identity. A pod that is gone
-    /// counts as success.
+    /// Restores on exactly this pod the labels by which an attempt's driver is watched, and its identity; with the manifest also
+    /// what else of it marks the pod: the annotation with the driver's container, and our finalizer. A pod that is gone counts as
+    /// success.
     pub async fn restore_labels(
         &self,
         namespace: &str,
         pod: &str,
         uid: &str,
-        id: &SubmissionId,
-        attempt: i32,
+        (id, attempt): (&SubmissionId, i32),
+        manifest: Option<&Manifest>,
     ) -> Result<(), Error> {
         let Some(installation) = &self.installation else { return Ok(()) };
         let mut wanted: BTreeMap<_, _> = labels::of(id, attempt, installation).into();
         wanted.insert(labels::ROLE, labels::DRIVER.to_owned());
         let identity = installation.identity(id, attempt, namespace, pod);
-        let metadata = json!({"metadata": {"uid": uid, "labels": wanted, "annotations": {labels::IDENTITY: identity}}});
-        self.patch_metadata("restoring the labels of", namespace, pod, metadata).await
+        let mut annotations = BTreeMap::from([(labels::IDENTITY, identity)]);
+        annotations.extend(manifest.and_then(Manifest::driver_container).map(|name| (labels::DRIVER_CONTAINER, name)));
+        let mut metadata = json!({"uid": uid, "labels": wanted, "annotations": annotations});
+        if manifest.is_some_and(Manifest::is_held) {
+            metadata["finalizers"] = json!([labels::FINALIZER]);
+        }
+        self.patch_metadata("restoring the labels of", namespace, pod, json!({ "metadata": metadata })).await
     }
 
     /// Removes our finalizer from exactly this pod. A pod that is gone, or that never had the finalizer, counts as success.

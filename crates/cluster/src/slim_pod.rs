@@ -26,6 +26,7 @@ pub(super) struct SlimPod {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
+    pub(super) restart_policy: Option<RestartPolicy>,
     /// What keeps the scheduler from looking at the pod.
     pub(super) scheduling_gates: Vec<Gate>,
     pub(super) containers: Vec<Container>,
@@ -47,9 +48,33 @@ pub(super) struct Gate {
 pub(super) struct Container {
     pub(super) name: String,
     pub(super) resources: Resources,
-    /// A sidecar, if it is an init container.
-    #[serde(rename = "restartPolicy", deserialize_with = "is_always")]
-    pub(super) is_restarted: bool,
+    /// Its own, which counts instead of that of the pod. An init container with `Always` is a sidecar.
+    pub(super) restart_policy: Option<RestartPolicy>,
+    pub(super) restart_policy_rules: Option<Vec<RestartRule>>,
+}
+
+/// When a kubelet starts an ended container again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum RestartPolicy {
+    Never,
+    OnFailure,
+    Always,
+    #[serde(other)]
+    Other,
+}
+
+/// A rule by which an exit code of a container has it or all containers started again.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct RestartRule {
+    pub(super) action: RestartAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum RestartAction {
+    RestartAllContainers,
+    /// `Restart`: of this container.
+    #[serde(other)]
+    Restart,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -117,10 +142,14 @@ impl Status {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct ContainerStatus {
     pub(super) name: String,
     pub(super) state: Option<ContainerState>,
+    /// Of the run before, if the container was started again.
+    #[serde(deserialize_with = "unless_empty")]
+    pub(super) last_state: Option<Box<ContainerState>>,
+    pub(super) restart_count: i32,
 }
 
 fn millicores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
@@ -131,8 +160,10 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     Ok(quantity(deserializer)?.map_or(0, Quantity::units).max(0))
 }
 
-fn is_always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Cow::<'de, str>::deserialize(deserializer)? == "Always")
+/// Reads a state, which is empty for nearly all containers.
+fn unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<ContainerState>>, D::Error> {
+    let state = Option::<ContainerState>::deserialize(deserializer)?;
+    Ok(state.filter(|state| *state != ContainerState::default()).map(Box::new))
 }
 
 /// Reads a quantity without a text of its own. One that can't be read counts as absent, and must not stop a watch.

@@ -1,7 +1,7 @@
 //! Writes of a launch under its claim: that its pod exists, and that all its objects do. Concurrent launches share the
 //! statements, which skip rows that other transactions have locked: such a launch writes by itself, and only it waits.
 
-use std::{slice, time::Duration};
+use std::{collections::HashMap, slice, time::Duration};
 
 use sqlx::{Row, postgres::PgRow};
 
@@ -27,8 +27,8 @@ const TOGETHER: usize = 64;
 /// The group commits of the two writes.
 #[derive(Debug)]
 pub(super) struct Groups {
-    recording: GroupCommit<Launch, Result<bool, Error>>,
-    ending: GroupCommit<Launch, Result<bool, Error>>,
+    recording: GroupCommit<Launch, Result<Option<State>, Error>>,
+    ending: GroupCommit<Launch, Result<Option<State>, Error>>,
 }
 
 impl Default for Groups {
@@ -54,9 +54,15 @@ const GUARD: &str = "s.id = of_id AND s.attempt = of_attempt AND s.claim_epoch =
     AND (s.pod_uid IS NULL OR s.pod_uid = uid)";
 
 impl Store {
-    /// Records the uid of the pod that was created for an attempt under a claim. `false` if the claim is lost, or if another
-    /// pod is recorded already.
-    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
+    /// Records the uid of the pod that was created for an attempt under a claim, and returns the state of the row: a kill may have
+    /// been accepted since the claim. `None` if the claim is lost, or if another pod is recorded already.
+    pub async fn record_pod(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        claim: i64,
+        uid: &str,
+    ) -> Result<Option<State>, Error> {
         let launch = launch(id, attempt, claim, uid);
         self.write(&self.groups.launches.recording, ("recording a driver pod", "record"), record, launch).await
     }
@@ -64,29 +70,30 @@ impl Store {
     /// Moves the attempt to `PENDING`, because all its objects exist, and returns the claim.
     pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let launch = launch(id, attempt, claim, uid);
-        self.write(&self.groups.launches.ending, ("recording a submission's state", "launch"), end, launch).await
+        let ending = &self.groups.launches.ending;
+        Ok(self.write(ending, ("recording a submission's state", "launch"), end, launch).await?.is_some())
     }
 
-    /// Writes a launch together with others that wait.
+    /// Writes a launch together with others that wait. Returns the state of the row, if it was written.
     async fn write(
         &self,
-        group: &GroupCommit<Launch, Result<bool, Error>>,
+        group: &GroupCommit<Launch, Result<Option<State>, Error>>,
         (action, name): (&'static str, &'static str),
         statement: fn(&'static str) -> String,
         launch: Launch,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<State>, Error> {
         let writer = || Writer { store: self.clone(), action, group: name, statement };
         let alone = launch.clone();
         let span = statement_span(action);
         let written = group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)));
         mark(&span, &written);
         drop(span);
-        if written? {
-            return Ok(true);
+        if let Some(state) = written? {
+            return Ok(Some(state));
         }
         // Another transaction may have locked the row. Only this launch waits for it.
-        let places = within(action, places(&statement(""), slice::from_ref(&alone), &self.patient)).await?;
-        Ok(!places.is_empty())
+        let states = within(action, states(&statement(""), slice::from_ref(&alone), &self.patient)).await?;
+        Ok(states.into_values().next())
     }
 }
 
@@ -99,19 +106,24 @@ struct Writer {
     statement: fn(&'static str) -> String,
 }
 
-impl BatchWriter<Launch, Result<bool, Error>> for Writer {
-    async fn write(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+impl BatchWriter<Launch, Result<Option<State>, Error>> for Writer {
+    async fn write(&self, all: Vec<Launch>) -> Vec<Result<Option<State>, Error>> {
         metrics().group_size.with([self.group]).observe(all.len() as f64);
         let statement = (self.statement)("SKIP LOCKED");
-        match within(self.action, places(&statement, &all, &self.store.patient)).await {
-            Ok(places) => (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect(),
+        match within(self.action, states(&statement, &all, &self.store.patient)).await {
+            Ok(states) => (1..).zip(&all).map(|(place, _)| Ok(states.get(&place).copied())).collect(),
             Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
         }
     }
 }
 
-/// Runs a statement that returns the positions of the launches that it wrote, and logs the state changes that it made.
-async fn places(statement: &str, all: &[Launch], connections: &Connections) -> Result<Vec<i64>, sqlx::Error> {
+/// Runs a statement that returns the positions of the launches that it wrote and the states of their rows, and logs the state
+/// changes that it made.
+async fn states(
+    statement: &str,
+    all: &[Launch],
+    connections: &Connections,
+) -> Result<HashMap<i64, State>, sqlx::Error> {
     let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
         .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
         .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
@@ -119,8 +131,8 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
         .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
         .fetch_all(connections)
         .await?;
-    let place = |row: &PgRow| {
-        let place = row.try_get("place")?;
+    let place = |row: &PgRow| -> Result<(i64, State), sqlx::Error> {
+        let place: i64 = row.try_get("place")?;
         if let Ok(from) = row.try_get("was")
             && let Some(launch) = usize::try_from(place).ok().and_then(|place: usize| all.get(place.checked_sub(1)?))
         {
@@ -128,7 +140,8 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
             log(launch, tenant, from);
             metrics().time_to_pod.observe(row.try_get("waited")?);
         }
-        Ok(place)
+        let state = row.try_get::<&str, _>("state")?.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok((place, state))
     };
     rows.iter().map(place).collect()
 }
@@ -153,9 +166,7 @@ fn these(and: &str, locked: &str) -> String {
 
 fn record(locked: &'static str) -> String {
     let these = these("", locked);
-    format!(
-        "WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place, NULL::float8"
-    )
+    format!("WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place, state")
 }
 
 fn end(locked: &'static str) -> String {
@@ -172,7 +183,7 @@ fn end(locked: &'static str) -> String {
          ), {DROPPED}, logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
          )
-         SELECT place, tenant, was, waited FROM moved"
+         SELECT place, tenant, was, waited, 'PENDING' AS state FROM moved"
     )
 }
 

@@ -162,17 +162,30 @@ impl Store {
         within("reading the position of the watch", statement).await
     }
 
-    /// Stores the position up to which the watch of a namespace was processed.
-    pub async fn keep_watch_position(&self, scope: &str, resource_version: &str) -> Result<(), Error> {
-        let statement = sqlx::query(
-            "INSERT INTO watch_positions (scope, resource_version, at) VALUES ($1, $2, clock_timestamp())
-             ON CONFLICT (scope) DO UPDATE SET resource_version = excluded.resource_version, at = excluded.at",
-        )
+    /// Stores the position up to which the watch of a namespace was processed, if the holder has the lease of the watch, and no later
+    /// holder has stored one: a process that was stopped for a while must not set it back. Returns whether it was stored.
+    ///
+    /// The lease isn't locked, because a renewal skips locked leases. If it passes to another holder during this statement, the
+    /// epoch tells.
+    pub async fn keep_watch_position(
+        &self,
+        scope: &str,
+        resource_version: &str,
+        (lease, holder): (&str, Uuid),
+    ) -> Result<bool, Error> {
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "INSERT INTO watch_positions AS old (scope, resource_version, at, epoch)
+             SELECT $1, $2, clock_timestamp(), epoch FROM leases WHERE name = $3 AND holder = $4 AND {ALIVE}
+             ON CONFLICT (scope) DO UPDATE SET resource_version = excluded.resource_version, at = excluded.at,
+                 epoch = excluded.epoch
+             WHERE old.epoch <= excluded.epoch",
+        )))
         .bind(scope)
         .bind(resource_version)
+        .bind(lease)
+        .bind(holder)
         .execute(&self.patient);
-        within("storing the position of the watch", statement).await?;
-        Ok(())
+        Ok(within("storing the position of the watch", statement).await?.rows_affected() == 1)
     }
 }
 

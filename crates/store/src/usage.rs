@@ -95,8 +95,6 @@ pub(super) fn ended(said: &str, since: &str, of: &str) -> String {
 /// Until when pods are counted that have not ended: the last full minute, so that repeated reads have the same result for a while.
 const NOW: &str = "date_trunc('minute', now())";
 
-/// An executor counts for this time after the end of its driver, at most: what a submission used is known then.
-const OUTLIVES: &str = "interval '1 hour'";
 /// Submissions are settled this long after their end, when the last observations of their executors are written.
 const SETTLES: &str = "interval '70 minutes'";
 
@@ -108,7 +106,8 @@ pub(super) const COLUMNS: &str = "id, tenant, principal, owner, namespace, label
 /// columns [`COLUMNS`], and from when to when they count.
 ///
 /// An executor whose end its node didn't report counts until its end was recorded, or until the end of its attempt if that came
-/// first. A pod without a node reserves nothing.
+/// first. One whose end its node did report counts until then, however long it outlived its driver. A pod without a node reserves
+/// nothing.
 pub(super) fn pods(these: &str) -> String {
     let of_submission = "id, tenant, principal, owner, namespace, labels";
     // Accepted after the end of its pod: by a clock of the database that was ahead.
@@ -133,7 +132,7 @@ pub(super) fn pods(these: &str) -> String {
              SELECT {of_submission}, t.attempt, false, e.pod_millicores, e.pod_memory_bytes,
                     greatest(coalesce(e.pod_since, e.started_at), accepted_at),
                     CASE WHEN e.finished_at IS NULL OR end_estimated THEN least(coalesce(e.finished_at, {NOW}), ended_at)
-                        ELSE least(e.finished_at, ended_at + {OUTLIVES}) END,
+                        ELSE e.finished_at END,
                     end_estimated OR (e.finished_at IS NULL AND ended_at IS NOT NULL)
              FROM executors e JOIN tries t ON submission_id = id AND e.attempt = t.attempt
              WHERE coalesce(e.pod_since, e.started_at) IS NOT NULL
@@ -363,10 +362,10 @@ impl Scoped {
     ) -> Result<UsageReport, Error> {
         let action = "computing usage";
         let mut query = QueryBuilder::<Postgres>::new("WITH these AS (");
-        // Settled ones are in the sums.
+        // Settled ones are in the sums. Of all others, executors may have ended long after their drivers.
         for (nth, these) in [
-            " AND NOT settled AND finished_at >= (",
-            " AND settled IS NULL AND finished_at >= greatest((SELECT until FROM usage_settled), (",
+            " AND NOT settled AND finished_at IS NOT NULL",
+            " AND settled IS NULL AND finished_at >= (SELECT until FROM usage_settled)",
             " AND finished_at IS NULL AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",
         ]
         .into_iter()
@@ -374,10 +373,6 @@ impl Scoped {
         {
             query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
             query.push(" FROM submissions s WHERE true").push(these);
-            if nth < 2 {
-                query.push_bind(filter.since).push(MIDNIGHT).push(" - ").push(OUTLIVES);
-                query.push(if nth == 0 { "" } else { ")" });
-            }
             // By a clock that was ahead, a submission is accepted after its end.
             query.push(" AND least(created_at, finished_at) < (").push_bind(filter.until).push(MIDNIGHT);
             query.push(" AND ");

@@ -10,7 +10,7 @@ mod follow;
 mod kill;
 mod launch;
 
-pub use effect::{Effect, EffectResult, Found, Obstacle, Row, Settled};
+pub use effect::{Driver, Effect, EffectResult, Found, Obstacle, Row, Settled};
 pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
@@ -33,6 +33,8 @@ pub struct Job {
     pub pod_uid: Option<String>,
     /// The manifest of the pod has a signed identity. The previous release built pods without one.
     pub signed: bool,
+    /// The manifest of the pod has our finalizer.
+    pub held: bool,
     /// How many objects are created before the pod, and how many after it.
     pub before: usize,
     pub beside: usize,

@@ -28,7 +28,7 @@ pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::{DerivedKey, Installation, SigningKey};
 pub use kept::kept;
 pub use kill_cause::{KillCause, UnknownKillCause};
-pub use observation::{Container, Phase, PodObservation};
+pub use observation::{Container, Phase, PodObservation, Rerun};
 pub use outcome::Outcome;
 pub use pod_event::PodEvent;
 pub use reservation::Reservation;

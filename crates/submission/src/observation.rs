@@ -37,15 +37,49 @@ pub struct PodObservation {
     /// deleted pod has none, a client deleted it.
     pub reason: Option<String>,
     pub message: Option<String>,
+    /// If the kubelet has started the driver's container again: how the run before ended.
     pub container: Container,
+    /// The field of the pod by which its kubelet may start the driver's container again after an end, such as
+    /// `spec.containers[0].restartPolicy`. No pod has one as the gateway creates it.
+    pub restarted_by: Option<String>,
+    /// The kubelet has started the driver's container again, whatever the pod's fields say.
+    pub rerun: Option<Rerun>,
     pub reservation: Reservation,
+}
+
+/// A run of the driver's container after the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rerun {
+    /// It runs, or is about to.
+    Live,
+    Over,
 }
 
 impl PodObservation {
     /// Returns whether the driver may still run, and is not being stopped.
     pub fn is_alive(&self) -> bool {
-        let ended = matches!(self.container, Container::Terminated { .. });
+        let ended = self.has_ended() && !self.may_run_again();
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+
+    /// Returns whether the driver has ended, and its kubelet doesn't start it again.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed) || (self.has_ended() && !self.may_run_again())
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.container, Container::Terminated { .. })
+    }
+
+    /// Returns whether the driver has ended and runs again, or may do so unless its pod is deleted. A kubelet starts no container
+    /// of a pod that has ended or is being deleted.
+    pub fn may_run_again(&self) -> bool {
+        let is_over = self.gone || self.forced || matches!(self.phase, Phase::Succeeded | Phase::Failed);
+        let restarts = match self.rerun {
+            Some(Rerun::Live) => true,
+            Some(Rerun::Over) | None => self.restarted_by.is_some() && !self.deleting,
+        };
+        self.has_ended() && restarts && !is_over
     }
 
     /// Returns whether the driver container has started. All objects of the driver existed then: the last one that is created is
@@ -57,7 +91,7 @@ impl PodObservation {
     /// Returns whether the pod left the watch and the end of the driver is unknown. The pod may have been deleted, or it may
     /// still run and only lack the label that the watch selects by: a watch reports both in the same way.
     pub fn left_unexplained(&self) -> bool {
-        let ended = matches!(self.container, Container::Terminated { .. });
+        let ended = self.has_ended() && self.restarted_by.is_none() && self.rerun.is_none();
         self.gone && !ended && !matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
@@ -66,7 +100,15 @@ impl PodObservation {
     /// is attributed to the deletion.
     pub fn ended_by_itself(&self) -> bool {
         let Container::Terminated { exit_code, reason, finished_at, .. } = &self.container else { return false };
+        // It was started again, which a kubelet does only before the deletion.
+        if self.rerun.is_some() {
+            return true;
+        }
         let by_signal = matches!(exit_code, 137 | 143) && reason.as_deref() != Some("OOMKilled");
+        // The gateway deletes a pod whose driver might start again, right after its end.
+        if !by_signal && self.restarted_by.is_some() {
+            return true;
+        }
         !by_signal
             && matches!((finished_at, self.asked_to_go_at), (Some(end), Some(asked)) if end.timestamp() < asked.timestamp())
     }

@@ -11,6 +11,8 @@ pub enum Step {
     Waiting { reason: String, message: String },
     /// The driver's container runs.
     Started,
+    /// The driver has ended, and its kubelet has started it again, or may do so: the end counts once the pod is deleted.
+    MayRunAgain,
     /// The driver has ended.
     Ended(Outcome),
 }
@@ -24,6 +26,7 @@ pub fn step(state: State, cause: &KillCause, seen: &PodObservation) -> Step {
     }
     let killing = Some(cause).filter(|_| state == State::Killing);
     match &seen.container {
+        Container::Terminated { .. } if seen.may_run_again() => Step::MayRunAgain,
         Container::Terminated { exit_code, reason, message, .. } => {
             Step::Ended(ended(killing, seen, *exit_code, reason.clone(), message.clone()))
         }
@@ -58,13 +61,14 @@ fn ended(
     // A kubelet invents this end for a container of a deleted pod that it can't find, mostly because it never started.
     let is_invented = exit_code == 137 && reason.as_deref() == Some("ContainerStatusUnknown") && seen.never_started();
     let named = reason.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
+    let again = if seen.rerun.is_some() { "; its kubelet started it again, and it was stopped" } else { "" };
     let ending = match is_invented {
-        true => format!("the driver didn't start, or its node lost track of it{named}"),
-        false => format!("the driver exited with code {exit_code}{named}"),
+        true => format!("the driver didn't start, or its node lost track of it{named}{again}"),
+        false => format!("the driver exited with code {exit_code}{named}{again}"),
     };
     let (state, message) = match (exit_code, killing) {
         // The driver succeeded before the kill reached it, so the submission is FINISHED.
-        (0, _) => (State::Finished, "the driver exited with code 0".to_owned()),
+        (0, _) => (State::Finished, format!("the driver exited with code 0{again}")),
         (_, Some(cause)) => (State::Killed, format!("{}; {ending}", cause.message())),
         // The deletion of a pod whose driver had already ended changes nothing.
         (_, None) if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => {

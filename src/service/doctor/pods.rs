@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Finding, cluster::unanswered, database::not_read};
 use crate::{
-    cluster::{Cluster, MarkedPod},
+    cluster::{Cluster, Dependant, MarkedPod},
     service::error_chain,
     store::Store,
 };
@@ -14,7 +14,7 @@ const REMOVED: Duration = Duration::from_secs(600);
 /// How many pods a message names.
 const NAMED: usize = 5;
 
-/// Checks for finalizers that are left over, and for pods of other installations.
+/// Checks for finalizers that are left over, for pods of other installations, and for executors without a driver.
 pub async fn check_pods(store: &Store, cluster: &Cluster, findings: &mut Vec<Finding>) {
     let pods = match cluster.marked_pods().await {
         Ok(pods) => pods,
@@ -28,6 +28,24 @@ pub async fn check_pods(store: &Store, cluster: &Cluster, findings: &mut Vec<Fin
         pods.into_iter().partition(|pod| pod.installation.as_deref() == Some(own.as_str()));
     findings.push(finalizers(store, &own).await);
     findings.extend(of_others(&others));
+    findings.push(without_driver(cluster).await);
+}
+
+async fn without_driver(cluster: &Cluster) -> Finding {
+    const CHECK: &str = "pods.without-driver";
+    let left = match cluster.executors_without_driver().await {
+        Ok(left) => left,
+        Err(error) => return unanswered(CHECK, &error),
+    };
+    if left.is_empty() {
+        return Finding::ok(CHECK, "no executor runs without its driver");
+    }
+    let names = left.iter().map(|Dependant { namespace, name, .. }| (namespace.as_str(), name.as_str()));
+    let text = format!("{} executors run, and their driver doesn't: {}", left.len(), named(names));
+    let remedy = "those of drivers that ended a moment ago are deleted within a minute. Any other was cut off from its driver, by a \
+                  deletion of the driver's pod that orphaned its executors: kubectl -n NAMESPACE delete pod NAME. The objects of \
+                  sparkgate admission forbid drivers such deletions";
+    Finding::warning(CHECK, text, remedy)
 }
 
 async fn finalizers(store: &Store, pods: &[MarkedPod]) -> Finding {
@@ -45,7 +63,7 @@ async fn finalizers(store: &Store, pods: &[MarkedPod]) -> Finding {
     let text = format!(
         "{} pods are held by our finalizer although their submissions have ended or have no record: {}",
         left.len(),
-        named(&left)
+        named(names(&left))
     );
     let remedy = "start the gateway, which removes the finalizer within ten minutes. If it stays: kubectl -n NAMESPACE patch pod \
                   NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/metadata/finalizers\"}]'";
@@ -66,7 +84,7 @@ fn of_others(pods: &[MarkedPod]) -> Vec<Finding> {
         let text = format!(
             "{} pods are of another installation, with the id {id:?}, and {held} of them have our finalizer: {}",
             pods.len(),
-            named(&pods)
+            named(names(&pods))
         );
         let remedy = format!(
             "leave them alone if that installation is in use. If its database is gone: kubectl -n NAMESPACE delete pods -l \
@@ -77,10 +95,14 @@ fn of_others(pods: &[MarkedPod]) -> Vec<Finding> {
     by_installation.into_iter().map(finding).collect()
 }
 
-fn named(pods: &[&MarkedPod]) -> String {
-    let names = pods.iter().take(NAMED).map(|pod| format!("{}/{}", pod.namespace, pod.name));
+fn names<'a>(pods: &'a [&MarkedPod]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pods.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str()))
+}
+
+fn named<'a>(mut pods: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let names = pods.by_ref().take(NAMED).map(|(namespace, name)| format!("{namespace}/{name}"));
     let mut text = names.collect::<Vec<_>>().join(", ");
-    if pods.len() > NAMED {
+    if pods.next().is_some() {
         text.push_str(", …");
     }
     text

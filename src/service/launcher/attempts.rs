@@ -35,6 +35,8 @@ impl Launcher {
     /// Returns the stored objects of a claimed attempt. The first launch of a later attempt derives its objects from those of
     /// the previous attempt, with new names, and stores them before anything is created. Objects whose pod doesn't exist yet are
     /// judged again if the policy of their tenant has changed.
+    ///
+    /// Nothing in them makes a kubelet start the driver a second time, whichever release stored them.
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
         let pod = claimed.pod.clone();
         if let Some(text) = &claimed.manifest {
@@ -42,7 +44,8 @@ impl Launcher {
                 Some(sealed) => serde_json::from_str(&self.keys.unseal(sealed, &claimed.id, claimed.attempt)?),
                 None => serde_json::from_str(text),
             };
-            return Ok(match manifest {
+            let read = |mut manifest: Manifest| manifest.never_restart().map(|()| manifest);
+            return Ok(match manifest.and_then(read) {
                 Ok(manifest) => {
                     let is_begun = !launch || claimed.pod_uid.is_some();
                     let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
@@ -84,7 +87,10 @@ impl Launcher {
             .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names, &identity))
             .and_then(|manifest| serde_json::to_string(&manifest).map_err(|error| error.to_string()))
             .and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text)));
-        let (manifest, text) = match made {
+        let read = |(mut manifest, text): (Manifest, String)| {
+            manifest.never_restart().map(|()| (manifest, text)).map_err(|error| error.to_string())
+        };
+        let (manifest, text) = match made.and_then(read) {
             Ok(made) => made,
             Err(why) => {
                 let why = format!("the objects can't be derived from those of the previous attempt: {why}");

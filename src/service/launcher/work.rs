@@ -145,7 +145,8 @@ impl Launcher {
 
     /// Carries out one piece of claimed work and returns the claim. A failure affects no other work.
     pub async fn carry_out(&self, work: Work) {
-        span_of(&work.claimed).enter(self.work_and_settle(&work)).await;
+        // After a panic, too, the row is no longer this process's work: it claims the row again.
+        let _ = AssertUnwindSafe(span_of(&work.claimed).enter(self.work_and_settle(&work))).catch_unwind().await;
         self.effects.breakers.ends(&work.claimed.namespace, work.claimed.number);
         self.busy.lock().await.submissions.remove(&work.claimed.id);
         // A kill may have been requested while this process held the claim.
@@ -193,15 +194,15 @@ impl Launcher {
         let job = Job {
             pod_uid: claimed.pod_uid.clone(),
             signed: manifest.is_signed(),
+            held: manifest.is_held(),
             before: manifest.before.len(),
             beside: manifest.beside.len(),
             kill: claimed.kill.clone(),
         };
         // A launch that is given up has started no driver that could use a grace period.
         let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
-        let is_repeated = claimed.pod_uid.is_some();
         let failed_tries = claimed.failed_tries;
-        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, is_repeated, failed_tries, grace };
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, failed_tries, grace };
         let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, held: true, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,

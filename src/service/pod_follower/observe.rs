@@ -59,7 +59,10 @@ impl PodFollower {
                 self.note_room(namespace, report);
             }
             match seen {
-                Some(WatchReport::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
+                Some(WatchReport::Driver(pod)) => {
+                    self.ended_drivers.note(namespace, &pod);
+                    drivers.entry(pod.submission.clone()).or_default().push(*pod);
+                }
                 Some(WatchReport::Executor(pod)) => self.executors.note(namespace, &pod),
                 Some(WatchReport::Listed { drivers: listed, executors }) => {
                     self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{Stream, StreamExt, future::join_all};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{ALL, PodFollower, label};
 use crate::{
@@ -54,7 +54,7 @@ impl PodFollower {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let each = self.watch_scopes().into_iter().map(async |scope| {
             let scope = scope.as_deref();
-            let name = format!("watch/{}", scope.unwrap_or(ALL));
+            let name = lease_of(scope);
             let is_able = || self.may_watch(scope, &name);
             self.leases.while_held(&name, &stop, is_able, || self.watch(scope)).await;
         });
@@ -102,6 +102,10 @@ impl PodFollower {
         let _begun = self.executors.begin(scope);
         let _set_aside = self.set_aside.begin(scope);
         let _logs = self.logs.begin(scope);
+        let _ended_drivers = self.ended_drivers.begin(scope);
+        let (follower, namespace) = (self.clone(), scope.map(str::to_owned));
+        let dependants = async move { follower.keep_ending_dependants(namespace.as_deref()).await };
+        let _dependants = AbortOnDropHandle::new(tokio::spawn(dependants));
         let mut observations = self.watch_pods(scope, position).ready_chunks(BATCH);
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -143,7 +147,9 @@ impl PodFollower {
             }
             let Some(reached) = position.take() else { continue };
             match self.keep_watch_position(scope, &reached).await {
-                Ok(()) => {
+                // Another replica has the lease by now, and this watch is about to end.
+                Ok(false) => {}
+                Ok(true) => {
                     kept = Instant::now();
                     // A version that is no number can't be shown.
                     if let Ok(at) = reached.parse() {
@@ -215,8 +221,15 @@ impl PodFollower {
         Ok(self.store.watch_position(scope.unwrap_or(ALL)).await?)
     }
 
-    /// Stores that everything up to this resource version was processed.
-    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<(), Error> {
-        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version).await?)
+    /// Stores that everything up to this resource version was processed, unless this replica has lost the lease of the watch.
+    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<bool, Error> {
+        let Some(session) = self.leases.session() else { return Ok(false) };
+        let lease = (&*lease_of(scope), session);
+        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version, lease).await?)
     }
+}
+
+/// Returns the name of the lease of a watch.
+fn lease_of(scope: Option<&str>) -> String {
+    format!("watch/{}", scope.unwrap_or(ALL))
 }

@@ -1,6 +1,6 @@
 //! A pod: its object in the API server, and its state on the node.
 
-use sparkgate::submission::{Container, Phase, PodObservation, SubmissionId};
+use sparkgate::submission::{Container, Phase, PodObservation, Rerun, SubmissionId};
 
 use crate::{names::attempt_of, store::Time};
 
@@ -24,6 +24,8 @@ pub(crate) enum Body {
     Stuck,
     Running,
     Exited(i32),
+    /// It exited with this code, and its kubelet started it again. Whether that run is over, too.
+    Again(i32, Rerun),
 }
 
 /// What the kubelet knows. It reports this with a delay.
@@ -107,7 +109,7 @@ impl Pod {
             Body::Absent => Container::Absent,
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
             Body::Running => Container::Running { started_at: None },
-            Body::Exited(exit_code) => {
+            Body::Exited(exit_code) | Body::Again(exit_code, _) => {
                 Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
             }
         };
@@ -130,6 +132,11 @@ impl Pod {
             reason: self.reason.map(str::to_owned),
             message: None,
             container,
+            restarted_by: None,
+            rerun: match self.body {
+                Body::Again(_, rerun) => Some(rerun),
+                _ => None,
+            },
             reservation: Default::default(),
         }
     }

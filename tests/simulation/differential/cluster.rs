@@ -85,8 +85,8 @@ impl Both {
     async fn create(&mut self, name: usize) -> String {
         let finalizer = self.rng.chance(600);
         let pod = driver(&self.real.namespace, &self.pod_name(name), &self.ids[name], finalizer);
-        match self.real.cluster.create_pod(&self.real.namespace, &pod).await {
-            Ok(uid) => self.made(name, uid, Whose::Ours { attempt: 1 }, finalizer),
+        match self.real.cluster.create_pod(&self.real.namespace, &pod, (&self.ids[name], 1)).await {
+            Ok(made) => self.made(name, made.pod_uid, Whose::Ours { attempt: 1 }, finalizer),
             Err(Error::AlreadyExists { .. }) => {
                 let model = self.model.create_pod(name, Whose::Ours { attempt: 1 }, finalizer, self.now);
                 assert!(model.is_err(), "seed {}: the model has no pod {name}", self.seed);
@@ -140,7 +140,7 @@ impl Both {
             (Body::Absent, 1) => (Phase::Pending, Body::Stuck, None),
             (Body::Absent | Body::Stuck, _) => (Phase::Running, Body::Running, None),
             (Body::Running, 1 | 2) => (Phase::Failed, Body::Exited(3), None),
-            (Body::Running | Body::Exited(_), _) => (Phase::Succeeded, Body::Exited(0), None),
+            (Body::Running | Body::Exited(_) | Body::Again(..), _) => (Phase::Succeeded, Body::Exited(0), None),
         };
         self.model.report(name, |pod| (pod.phase, pod.body, pod.reason) = (phase, body, reason));
         let now = self.model.names[name].pod.unwrap();
@@ -199,7 +199,7 @@ impl Both {
         if matches!(pod.whose, Whose::Ours { .. }) && !(pod.uid == uid && is_whole) {
             let (real, id) = (&self.real, &self.ids[name]);
             let place = self.pod_name(name);
-            let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], id, 1);
+            let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], (id, 1), None);
             restored.await.unwrap();
             self.model.restore_labels(name, uid, name);
         }

@@ -284,9 +284,12 @@ impl Both {
         let version = self.rng.below(9);
         match (self.rng.below(3), self.submission()) {
             (0, _) => {
-                self.model.position = Some(version);
-                self.real.keep_watch_position("*", &version.to_string()).await.unwrap();
-                format!("keep position {version}")
+                let holder = self.session();
+                let lease = (&*lease(LeaseName::Watch), uuid(holder));
+                let real = self.real.keep_watch_position("*", &version.to_string(), lease).await.unwrap();
+                let kept = format!("{holder} keeps position {version}");
+                assert_eq!(self.model.keep_position(holder, version), real, "{kept}");
+                kept
             }
             (_, None) => String::new(),
             (_, Some(submission)) => {

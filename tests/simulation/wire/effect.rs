@@ -3,7 +3,7 @@
 use sparkgate::submission::engine::{Effect, EffectResult, Found, Obstacle};
 
 use crate::{
-    cluster::{Whose, uid_number, uid_text},
+    cluster::{Whose, uid_number},
     counts::Count,
     names::name_of,
     plan::Refused,
@@ -37,7 +37,7 @@ impl World {
             Effect::LookUp => return EffectResult::Found(self.look_up(name, name_of(submission, attempt))),
             Effect::RecordPod(uid) => {
                 let claim = claim.unwrap_or_default();
-                EffectResult::Moved(self.store.record_pod(submission, attempt, claim, uid))
+                EffectResult::Recorded(self.store.record_pod(submission, attempt, claim, uid))
             }
             Effect::Advance(progress, placement) => {
                 let unowned = self.cluster.names[name].before.iter().flatten().any(|object| object.owner.is_none());
@@ -89,9 +89,9 @@ impl World {
                 }
             }
             Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
-            Effect::CreateBeside(place, uid) => {
+            Effect::CreateBeside(place, driver) => {
                 let late = !self.claim_holds(submission, claim);
-                match self.cluster.create_beside(name, *place, uid_number(uid), late, now) {
+                match self.cluster.create_beside(name, *place, uid_number(&driver.uid), late, now) {
                     Ok(()) => EffectResult::Done,
                     Err(_) => EffectResult::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
                 }
@@ -159,7 +159,10 @@ impl World {
         if let Err(wrong) = self.truths.create(name, uid, holds, self.plan.finalizer) {
             self.fail(wrong);
         }
-        EffectResult::Created(uid_text(uid))
+        match self.look_up(name, name_of(submission, attempt)) {
+            Found::There(seen) => EffectResult::Created(seen),
+            Found::Nothing => EffectResult::Unknown("it is gone".to_owned()),
+        }
     }
 
     fn claim_holds(&self, submission: usize, claim: Option<i64>) -> bool {

@@ -17,14 +17,15 @@ pub enum Effect {
     /// Make the pod the owner of an object that was created before it.
     HandOver(usize, String),
     /// Create an object that the pod owns.
-    CreateBeside(usize, String),
+    CreateBeside(usize, Driver),
     /// Delete an object that was created for a pod that will never exist.
     DeleteBefore(usize),
     /// Delete exactly the pod of this uid.
     Delete(String),
     /// Remove our finalizer from exactly the pod of this uid.
     RemoveFinalizer(String),
-    /// Restore the labels that the watch selects by, on exactly the pod of this uid.
+    /// Restore what marks the pod of this uid as ours: the labels that the watch selects by, and its annotations; under a claim
+    /// also our finalizer.
     RestoreLabels(String),
     /// Move the row forwards, unless it is in that state or beyond.
     Advance(StateChange, Placement),
@@ -57,6 +58,14 @@ impl Effect {
             | Self::Settle(_) => false,
         }
     }
+}
+
+/// The pod that owns an object which is to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    pub uid: String,
+    /// An earlier try created the pod, and perhaps the object.
+    pub is_older: bool,
 }
 
 /// What the API server refused a request for, if it isn't the request: the same request may succeed later.
@@ -105,14 +114,16 @@ pub enum Settled {
 pub enum EffectResult {
     /// The effect holds, by this call or an earlier one.
     Done,
-    /// [`Effect::CreatePod`]: the uid of the pod.
-    Created(String),
+    /// [`Effect::CreatePod`]: the pod as it was created, which may differ from the one that was sent.
+    Created(Box<PodObservation>),
     /// [`Effect::CreatePod`]: the name is taken.
     Taken(String),
     /// [`Effect::LookUp`].
     Found(Found),
     /// [`Effect::Read`].
     Row(Option<Row>),
+    /// [`Effect::RecordPod`]: the state of the row; `None` if the claim is lost, or another pod is recorded.
+    Recorded(Option<State>),
     /// A guarded write found the expected row and changed it; or it didn't, and changed nothing.
     Moved(bool),
     /// The API server understood the request and refused it.

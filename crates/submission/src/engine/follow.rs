@@ -11,6 +11,8 @@ pub struct Follow {
     seen: Option<Box<PodObservation>>,
     /// The API server confirmed that the observed pod no longer exists.
     confirmed: bool,
+    /// The pod is deleted so that its driver doesn't run again. Its end is yet to be observed.
+    stops: bool,
     effect: Effect,
     row: Option<Row>,
 }
@@ -18,7 +20,7 @@ pub struct Follow {
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
     pub fn seen(seen: Box<PodObservation>) -> Self {
-        Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
+        Self { seen: Some(seen), confirmed: false, stops: false, effect: Effect::Read, row: None }
     }
 
     /// Passes the row, if it was already read.
@@ -33,7 +35,7 @@ impl Follow {
     /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
     /// labels, or be gone.
     pub fn missed(row: Row) -> Self {
-        Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
+        Self { seen: None, confirmed: false, stops: false, effect: Effect::LookUp, row: Some(row) }
     }
 
     fn next(&mut self, answer: EffectResult) -> Effect {
@@ -55,7 +57,7 @@ impl Follow {
             (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
                 self.keep_watched()
             }
-            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (Effect::Delete(uid), EffectResult::Done) if !self.stops => Effect::RemoveFinalizer(uid.clone()),
             (_, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
             _ => Effect::done(),
         }
@@ -88,6 +90,9 @@ impl Follow {
             Step::Stay => self.keep_watched(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
             Step::Started => Effect::Advance(StateChange::Running, seen.placement()),
+            Step::MayRunAgain if seen.deleting => self.keep_watched(),
+            // As before any deletion.
+            Step::MayRunAgain => Effect::LookUp,
             Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
             Step::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), seen.placement()),
         }
@@ -137,10 +142,20 @@ impl Follow {
         }
     }
 
-    /// Handles the look-up of a live driver without a submission. It must not run: a writer that was paused may have created it
-    /// late.
+    /// Handles the look-up of a driver that must not run: one without a submission, which a paused writer may have created late,
+    /// or one that its kubelet may have started again.
     fn looked_again(&mut self, before: &PodObservation, found: Found) -> Effect {
+        let is_live = |row: &Row| stands_for(row, before) && !row.state.is_terminal();
+        let is_live = self.row.as_ref().is_some_and(is_live);
         match found {
+            Found::There(now) if now.pod_uid == before.pod_uid && is_live => {
+                if now.may_run_again() && !now.deleting {
+                    self.stops = true;
+                    return Effect::Delete(now.pod_uid);
+                }
+                self.seen = Some(now);
+                self.read()
+            }
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);

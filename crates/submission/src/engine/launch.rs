@@ -1,6 +1,6 @@
 //! Creates the driver of a claimed row in the cluster.
 
-use super::{Effect, EffectResult, Found, Job, Machine, Settled, error};
+use super::{Driver, Effect, EffectResult, Found, Job, Machine, Settled, error};
 use crate::{Outcome, Placement, PodObservation, State, StateChange, Step, step};
 
 /// Makes sure that the driver pod and all its objects exist.
@@ -8,12 +8,26 @@ use crate::{Outcome, Placement, PodObservation, State, StateChange, Step, step};
 /// The pod's uid is recorded before any object that the pod owns is created, above all the `ConfigMap` without which the driver
 /// can't start: a driver that may have run is a recorded one, and no other is ever created for its attempt. If the cluster
 /// refuses an object, those created before are deleted, as with spark-submit.
+///
+/// What was created may differ from what was sent: other clients of the API server (mutating webhooks) change pods at their
+/// creation. A pod whose driver could run twice is deleted before it can start; missing marks are restored before anything else.
+/// And a kill may be accepted meanwhile: no object that lets the driver start is created after that is seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     job: Job,
     effect: Effect,
     /// The uid of the pod, once it is known.
     pod: Option<String>,
+    /// An earlier try created the pod.
+    is_older: bool,
+    /// The pod lacks marks of ours.
+    is_unmarked: bool,
+    /// Why its driver must not start.
+    unfit: Option<Outcome>,
+    /// Nothing was written to the cluster since the state of the row was read.
+    is_checked: bool,
+    /// The last object, while the state of the row is read before it is created.
+    last: Option<(usize, String)>,
     /// The pod, if it was found with a driver that has started or ended: the watch may report it no more.
     adopted: Option<Box<PodObservation>>,
     /// The outcome, if the driver can't be created.
@@ -24,11 +38,25 @@ pub struct Launch {
 
 /// The `reason` of the API server's `Status` if an object doesn't exist.
 const NOT_FOUND: &str = "NotFound";
+/// The reason of a submission whose pod was changed in a way that it must not run.
+const UNFIT: &str = "PodChanged";
 
 impl Launch {
     pub fn begin(job: Job) -> Self {
         let effect = if job.pod_uid.is_some() { Effect::LookUp } else { before(&job, 0) };
-        Self { job, effect, pod: None, adopted: None, refused: None, taken: String::new() }
+        Self {
+            is_older: job.pod_uid.is_some(),
+            job,
+            effect,
+            pod: None,
+            is_unmarked: false,
+            unfit: None,
+            is_checked: false,
+            last: None,
+            adopted: None,
+            refused: None,
+            taken: String::new(),
+        }
     }
 
     /// Ends the submission before anything is created for it.
@@ -45,21 +73,34 @@ impl Launch {
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
             (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
-            (Effect::CreatePod, EffectResult::Created(uid)) => self.record(uid),
+            (Effect::CreatePod, EffectResult::Created(seen)) => {
+                self.inspect(&seen);
+                self.record(seen.pod_uid)
+            }
             (Effect::CreatePod, EffectResult::Taken(message)) => {
                 self.taken = message;
                 Effect::LookUp
             }
             (Effect::LookUp, EffectResult::Found(found)) => self.found(found),
-            (Effect::RecordPod(uid), EffectResult::Moved(true)) => self.after_pod(uid.clone()),
-            // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod.
-            (Effect::RecordPod(_), EffectResult::Moved(false)) => Effect::done(),
+            (Effect::RecordPod(uid), EffectResult::Recorded(Some(state))) if may_go_on(state) => {
+                self.is_checked = true;
+                self.after_pod(uid.clone())
+            }
+            // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod. Or a kill was
+            // accepted meanwhile: it is the next work on the row, and deletes the pod.
+            (Effect::RecordPod(_), EffectResult::Recorded(_)) => Effect::done(),
+            // Without its marks the watch doesn't show the pod. The next list finds it, if they can't be restored.
+            (Effect::RestoreLabels(uid), EffectResult::Done | EffectResult::Refused { .. }) => self.marked(uid.clone()),
+            (Effect::Read, EffectResult::Row(row)) => match (self.last.take(), row) {
+                (Some((place, uid)), Some(row)) if may_go_on(row.state) => self.create_beside(place, uid),
+                _ => Effect::done(),
+            },
             (Effect::HandOver(done, uid), EffectResult::Done) => self.hand_over(done + 1, uid.clone()),
             // The object was deleted with the pod, by another client: the watch observes the end of the driver.
             (Effect::HandOver(done, uid), EffectResult::Refused { reason, .. }) if reason == NOT_FOUND => {
                 self.hand_over(done + 1, uid.clone())
             }
-            (Effect::CreateBeside(done, uid), EffectResult::Done) => beside(&self.job, done + 1, uid.clone()),
+            (Effect::CreateBeside(done, driver), EffectResult::Done) => self.beside(done + 1, driver.uid.clone()),
             (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
             (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) if self.adopted.is_some() => {
                 self.let_go()
@@ -109,8 +150,11 @@ impl Launch {
         match found {
             Found::There(seen) if self.job.owns(&seen) => {
                 let uid = seen.pod_uid.clone();
+                // Its labels alone don't prove that an earlier try created it.
+                self.is_older |= seen.genuine;
+                self.inspect(&seen);
                 // A driver that has started or ended without being recorded was created before the database was restored from a
-                // backup. An unrecorded Secret would count as another client's, and end the submission.
+                // backup.
                 let has_ended = matches!(self.step(&seen), Step::Ended(_));
                 let is_adopted = self.job.pod_uid.is_none() && (has_ended || seen.has_started());
                 self.adopted = is_adopted.then_some(seen);
@@ -130,7 +174,30 @@ impl Launch {
         if self.job.pod_uid.as_ref() == Some(&uid) { self.after_pod(uid) } else { Effect::RecordPod(uid) }
     }
 
-    fn after_pod(&self, uid: String) -> Effect {
+    /// Notes how the pod differs from the one that was sent.
+    fn inspect(&mut self, seen: &PodObservation) {
+        let is_signed = seen.genuine || !self.job.signed;
+        self.is_unmarked = !(seen.labelled && is_signed && (seen.holds_finalizer || !self.job.held || seen.deleting));
+        // One that has started is stopped after its first end: the watch sees to that.
+        let restarted_by = seen.restarted_by.as_ref().filter(|_| seen.is_alive() && !seen.has_started());
+        self.unfit = restarted_by.map(|field| {
+            let message = format!(
+                "the pod has {field} since its creation, by which its kubelet could run the driver twice, and was deleted before it \
+                 started: let the mutating webhook that sets this field leave out the pods of Spark drivers"
+            );
+            error(UNFIT.to_owned(), message)
+        });
+    }
+
+    fn after_pod(&mut self, uid: String) -> Effect {
+        match self.unfit.take() {
+            Some(outcome) => self.give_up(outcome),
+            None if self.is_unmarked => Effect::RestoreLabels(uid),
+            None => self.marked(uid),
+        }
+    }
+
+    fn marked(&mut self, uid: String) -> Effect {
         match &self.adopted {
             // All its objects exist, and it owns them.
             Some(seen) if seen.has_started() => launched(uid),
@@ -138,13 +205,30 @@ impl Launch {
         }
     }
 
-    fn hand_over(&self, next: usize, uid: String) -> Effect {
+    fn hand_over(&mut self, next: usize, uid: String) -> Effect {
         match &self.adopted {
             _ if next < self.job.before => Effect::HandOver(next, uid),
             // A driver that has ended needs no more objects.
             Some(_) => launched(uid),
-            None => beside(&self.job, 0, uid),
+            None => self.beside(0, uid),
         }
+    }
+
+    /// The last object is the `ConfigMap` with which the driver can start: each object may take a minute, and a kill may have
+    /// been accepted since.
+    fn beside(&mut self, next: usize, uid: String) -> Effect {
+        if next >= self.job.beside {
+            return launched(uid);
+        }
+        if next + 1 < self.job.beside || self.is_checked {
+            return self.create_beside(next, uid);
+        }
+        self.last = Some((next, uid));
+        Effect::Read
+    }
+
+    fn create_beside(&self, place: usize, uid: String) -> Effect {
+        Effect::CreateBeside(place, Driver { uid, is_older: self.is_older })
     }
 
     /// Deletes the objects that were created before the pod, which may not own them yet. Objects created after the pod are
@@ -168,6 +252,7 @@ impl Machine for Launch {
     }
 
     fn take_result(&mut self, answer: EffectResult) {
+        self.is_checked &= !self.effect.writes_to_the_cluster();
         self.effect = self.next(answer);
     }
 }
@@ -176,11 +261,10 @@ fn before(job: &Job, next: usize) -> Effect {
     if next < job.before { Effect::CreateBefore(next) } else { Effect::CreatePod }
 }
 
-fn beside(job: &Job, next: usize, uid: String) -> Effect {
-    if next < job.beside {
-        return Effect::CreateBeside(next, uid);
-    }
-    launched(uid)
+/// Returns whether the launch of a row in this state goes on: the attempt hasn't ended, and no kill was accepted. The watch may
+/// have seen the driver run already.
+fn may_go_on(state: State) -> bool {
+    matches!(state, State::Launching | State::Pending | State::Running)
 }
 
 fn launched(uid: String) -> Effect {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Container, Phase, Placement, PodObservation, StateChange};
+use crate::{Container, Phase, Placement, PodObservation, Rerun, StateChange};
 
 fn seen(phase: Phase, container: Container) -> PodObservation {
     PodObservation {
@@ -21,6 +21,8 @@ fn seen(phase: Phase, container: Container) -> PodObservation {
         reason: None,
         message: None,
         container,
+        restarted_by: None,
+        rerun: None,
         reservation: Default::default(),
     }
 }
@@ -55,17 +57,39 @@ fn ends(effect: &Effect) -> Option<State> {
     }
 }
 
-const ROUND_POD: Job = Job { pod_uid: None, signed: true, before: 1, beside: 2, kill: KillCause::Request };
+const ROUND_POD: Job = Job { pod_uid: None, signed: true, held: true, before: 1, beside: 2, kill: KillCause::Request };
+
+/// The pod of a launch as the API server returns it.
+fn pending() -> PodObservation {
+    seen(Phase::Pending, Container::Absent)
+}
+
+fn created(pod: PodObservation) -> EffectResult {
+    EffectResult::Created(Box::new(pod))
+}
+
+fn recorded() -> EffectResult {
+    EffectResult::Recorded(Some(State::Launching))
+}
+
+fn in_state(state: State) -> EffectResult {
+    EffectResult::Row(Some(row(state, Some("u"))))
+}
+
+fn beside(place: usize) -> Effect {
+    Effect::CreateBeside(place, Driver { uid: "u".to_owned(), is_older: false })
+}
 
 #[test]
 fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
     let u = || "u".to_owned();
     let answers = [
         EffectResult::Done,
-        EffectResult::Created(u()),
-        EffectResult::Moved(true),
+        created(pending()),
+        recorded(),
         EffectResult::Done,
         EffectResult::Done,
+        in_state(State::Launching),
         EffectResult::Done,
     ];
     let asked = run(Launch::begin(ROUND_POD), answers.into_iter().chain([EffectResult::Moved(true)]));
@@ -77,8 +101,9 @@ fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
             Effect::CreatePod,
             Effect::RecordPod(u()),
             Effect::HandOver(0, u()),
-            Effect::CreateBeside(0, u()),
-            Effect::CreateBeside(1, u()),
+            beside(0),
+            Effect::Read,
+            beside(1),
             Effect::Advance(StateChange::Launched, launched),
             Effect::Settle(Settled::GivenBack),
         ]
@@ -101,16 +126,8 @@ fn a_recorded_pod_is_never_created_again() {
 
 #[test]
 fn a_refused_object_deletes_the_pod_only_while_the_claim_is_held() {
-    let refused = || {
-        [
-            EffectResult::Done,
-            EffectResult::Created("u".into()),
-            EffectResult::Moved(true),
-            EffectResult::Done,
-            refusal(),
-            EffectResult::Done,
-        ]
-    };
+    let refused =
+        || [EffectResult::Done, created(pending()), recorded(), EffectResult::Done, refusal(), EffectResult::Done];
     let asked = run(
         Launch::begin(ROUND_POD),
         refused().into_iter().chain([EffectResult::Moved(true), EffectResult::Done, EffectResult::Done]),
@@ -126,15 +143,15 @@ fn a_refused_object_deletes_the_pod_only_while_the_claim_is_held() {
 #[test]
 fn an_object_that_was_deleted_with_its_pod_is_no_refusal() {
     let gone = EffectResult::Refused { reason: "NotFound".to_owned(), message: "no such PodGroup".to_owned() };
-    let answers = [EffectResult::Done, EffectResult::Created("u".into()), EffectResult::Moved(true), gone];
-    assert_eq!(run(Launch::begin(ROUND_POD), answers)[4], Effect::CreateBeside(0, "u".into()));
+    let answers = [EffectResult::Done, created(pending()), recorded(), gone];
+    assert_eq!(run(Launch::begin(ROUND_POD), answers)[4], beside(0));
 }
 
 #[test]
 fn a_kill_deletes_the_objects_that_were_created_before_the_pod() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
-    let pending = || EffectResult::Found(Found::There(Box::new(seen(Phase::Pending, Container::Absent))));
-    let asked = run(Kill::begin(job.clone()), [pending(), EffectResult::Done, pending()]);
+    let found = || EffectResult::Found(Found::There(Box::new(pending())));
+    let asked = run(Kill::begin(job.clone()), [found(), EffectResult::Done, found()]);
     assert_eq!(asked[1..], [Effect::HandOver(0, "u".into()), Effect::LookUp, Effect::Delete("u".into())]);
 
     let asked = run(Kill::begin(job), [EffectResult::Found(Found::Nothing), EffectResult::Done]);
@@ -152,11 +169,10 @@ fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
 #[test]
 fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
     let held = PodObservation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
-    let pending = seen(Phase::Pending, Container::Absent);
     let asked = run(
         Kill::begin(Job::default()),
         [
-            EffectResult::Found(Found::There(Box::new(pending))),
+            EffectResult::Found(Found::There(Box::new(pending()))),
             EffectResult::Done,
             EffectResult::Found(Found::There(Box::new(held))),
             EffectResult::Moved(true),
@@ -355,30 +371,33 @@ fn what_may_pass_ends_no_submission_at_any_step_of_its_launch() {
 fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again() {
     let found = |pod| EffectResult::Found(Found::There(Box::new(pod)));
     let before = [EffectResult::Done, EffectResult::Taken("taken".into())];
-    let asked =
-        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), EffectResult::Moved(true)]));
+    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded()]));
     let launched = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
     let adopted = [Effect::RecordPod("u".to_owned()), Effect::Advance(StateChange::Launched, launched)];
     assert_eq!(asked[3..], adopted);
 
     let moved = || EffectResult::Moved(true);
-    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), moved(), moved()]));
+    let asked =
+        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded(), moved()]));
     assert!(matches!(asked[5], Effect::Advance(StateChange::Running, _)), "{asked:?}");
     let ended = seen(Phase::Succeeded, exit(0));
     let asked =
-        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(ended), moved(), moved(), moved()]));
+        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(ended), recorded(), moved(), moved()]));
     assert_eq!(ends(&asked[5]), Some(State::Finished), "{asked:?}");
     assert_eq!(asked[6], Effect::RemoveFinalizer("u".to_owned()), "it isn't deleted");
 
     let evicted = PodObservation { reason: Some("Evicted".to_owned()), ..seen(Phase::Failed, Container::Absent) };
-    let answers = [found(evicted), moved(), EffectResult::Done, moved(), moved()];
+    let answers = [found(evicted), recorded(), EffectResult::Done, moved(), moved()];
     let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain(answers));
     assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()));
     assert_eq!(ends(&asked[6]), Some(State::Failed), "it gets no more objects: {asked:?}");
 
     let waiting = seen(Phase::Pending, Container::Waiting { reason: None, message: None });
-    let asked = run(Launch::begin(ROUND_POD), before.into_iter().chain([found(waiting), EffectResult::Moved(true)]));
+    let answers = [found(waiting), recorded(), EffectResult::Done];
+    let asked = run(Launch::begin(ROUND_POD), before.into_iter().chain(answers));
     assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()), "the objects that it can't start without may be missing");
+    let older = Driver { uid: "u".to_owned(), is_older: true };
+    assert_eq!(asked[5], Effect::CreateBeside(0, older), "or exist: an unrecorded Secret of an earlier try is ours");
 }
 
 #[test]
@@ -399,3 +418,7 @@ fn a_pod_of_a_later_attempt_than_that_of_a_restored_row_is_left_to_its_launch() 
     let kept = run(Follow::seen(Box::new(ended)), [of(State::Running, 1, Some("first"))]);
     assert_eq!(kept[1], done, "the finalizer holds its outcome");
 }
+
+mod changed;
+mod killed;
+mod restarted;

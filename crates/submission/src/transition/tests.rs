@@ -20,6 +20,8 @@ fn seen(phase: Phase, container: Container) -> PodObservation {
         reason: None,
         message: None,
         container,
+        restarted_by: None,
+        rerun: None,
         reservation: Default::default(),
     }
 }

@@ -1,0 +1,35 @@
+//! Driver pods, and whether the attempts that they are recorded for have ended.
+
+use super::{Error, Store, error::within};
+use sparkgate_submission::SubmissionId;
+
+/// A driver pod that is recorded for its attempt.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct RecordedDriver {
+    pub pod_uid: String,
+    /// The end of its attempt is recorded.
+    pub has_ended: bool,
+    /// Spark's id of its application.
+    pub application: String,
+}
+
+impl Store {
+    /// Returns those of these driver pods, by submission, attempt and uid, that are recorded for that attempt. What a pod says of
+    /// itself proves nothing.
+    pub async fn recorded_drivers(&self, pods: &[(&SubmissionId, i32, &str)]) -> Result<Vec<RecordedDriver>, Error> {
+        let statement = sqlx::query_as(
+            "SELECT uid AS pod_uid,
+                    s.attempt > of_attempt OR s.state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST') AS has_ended,
+                    coalesce(CASE WHEN s.attempt = of_attempt THEN s.names ELSE a.names END ->> 'appId', '') AS application
+             FROM unnest($1::text[], $2::integer[], $3::text[]) AS pod (of_id, of_attempt, uid)
+             JOIN submissions s ON s.id = of_id
+             LEFT JOIN attempts a ON a.submission_id = of_id AND a.attempt = of_attempt
+             WHERE uid = CASE WHEN s.attempt = of_attempt THEN s.pod_uid ELSE a.pod_uid END",
+        )
+        .bind(pods.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>())
+        .bind(pods.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>())
+        .bind(pods.iter().map(|(.., uid)| *uid).collect::<Vec<_>>())
+        .fetch_all(&self.patient);
+        within("reading whether drivers have ended", statement).await
+    }
+}
