@@ -10,7 +10,7 @@ use kube::{
 };
 use serde::Deserialize;
 
-use super::{Cluster, Error, error::call, executor_pod::EXECUTOR, labels, manifest_object::TIMEOUT as WRITE};
+use super::{Cluster, Error, call::call, executor_pod::EXECUTOR, labels, manifest_object::TIMEOUT as WRITE};
 
 /// Timeout for a list of a whole namespace.
 const LIST: Duration = Duration::from_secs(30);
