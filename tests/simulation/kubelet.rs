@@ -59,6 +59,7 @@ impl World {
                     pod.body = Body::Running;
                 });
             }
+            Local::Running if self.plan.wanted[submission_of(name)].endless => {}
             Local::Running if self.settling || self.rng.chance(50) => {
                 let code = self.plan.wanted[submission_of(name)].exit_codes[attempt_of(name) as usize - 1];
                 self.exits(name, pod, code);

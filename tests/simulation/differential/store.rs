@@ -72,6 +72,7 @@ impl Both {
                 self.real.end_leases(uuid(holder)).await.unwrap();
                 format!("end the leases of {holder}")
             }
+            4 if self.rng.chance(150) => self.give_back_unknown().await,
             4 | 5 => self.claim().await,
             6..=8 => self.advance().await,
             9 => self.record().await,
@@ -159,11 +160,21 @@ impl Both {
         let (holder, ttl) = (self.session(), self.duration());
         let mut real = self.real.renew_leases(uuid(holder), millis(ttl)).await.unwrap();
         real.sort();
-        let mut model: Vec<_> = self.model.renew_leases(holder, ttl).into_iter().map(lease).collect();
+        let all: Vec<LeaseName> = self.model.leases.keys().copied().collect();
+        let mut model: Vec<_> = self.model.renew_leases(holder, &all, ttl).into_iter().map(lease).collect();
         model.sort();
         let done = format!("renew for {holder}, {ttl} ms");
         assert_eq!(model, real, "{done}");
         done
+    }
+
+    async fn give_back_unknown(&mut self) -> String {
+        let session = self.session();
+        let busy: Vec<usize> = (0..self.ids.len()).filter(|_| self.rng.chance(500)).collect();
+        let ids: Vec<_> = busy.iter().map(|number| self.ids[*number].clone()).collect();
+        self.real.give_back_unknown(uuid(session), &ids).await.unwrap();
+        self.model.give_back_unknown(session, &busy);
+        format!("give back what {session} doesn't know of, busy with {busy:?}")
     }
 
     async fn claim(&mut self) -> String {
@@ -171,7 +182,7 @@ impl Both {
         let busy: Vec<usize> = (0..self.ids.len()).filter(|_| self.rng.chance(300)).collect();
         let ids: Vec<_> = busy.iter().map(|number| self.ids[*number].clone()).collect();
         let real = self.real.claim(uuid(session), limit as i64, &[], &ids).await.unwrap();
-        let model = self.model.claim(session, limit, &busy);
+        let model = self.model.claim(session, limit, &busy, [usize::MAX; TENANTS.len()]);
         let done = format!("claim {limit} for {session}, busy with {busy:?}");
         let in_words: Vec<_> = real
             .iter()
@@ -429,6 +440,7 @@ fn lease(name: LeaseName) -> String {
     match name {
         LeaseName::Replica(session) => replica(uuid(session)),
         LeaseName::Watch => "watch/*".to_owned(),
+        LeaseName::Deadlines => "deadlines".to_owned(),
     }
 }
 
