@@ -7,7 +7,11 @@ mod signals;
 use std::{io::IsTerminal, net::SocketAddr, pin::pin, time::Duration};
 
 use anyhow::{Context, anyhow};
-use tokio::{net::TcpListener, task::JoinSet, time::timeout};
+use tokio::{
+    net::TcpListener,
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{settings::Serve, traces::Traces};
@@ -125,7 +129,7 @@ impl Parts {
         let Self { store, service, http, clean_up, audit_log } = self;
         let last = CancellationToken::new();
         // Work in progress needs its leases until the end of the drain.
-        let keeper = tokio::spawn(service.leadership.clone().run_renewal(last.clone()));
+        let mut keeper = tokio::spawn(service.leadership.clone().run_renewal(last.clone()));
         for (name, part) in service.loops(clean_up, &stop) {
             tasks.spawn(named(name, part));
         }
@@ -143,10 +147,7 @@ impl Parts {
         }
         startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
 
-        let ended = tokio::select! {
-            name = tasks.join_next() => Err(by_itself(name)),
-            ended = until => ended,
-        };
+        let ended = first_end(&mut tasks, &mut keeper, until).await;
         service.health.drain();
         stop.cancel();
         tracing::info!("shutting down");
@@ -155,12 +156,28 @@ impl Parts {
             tasks.shutdown().await;
         }
         last.cancel();
-        let _ = timeout(GOODBYE, keeper).await;
+        if !keeper.is_finished() {
+            let _ = timeout(GOODBYE, keeper).await;
+        }
         let _ = timeout(GOODBYE, store.close()).await;
         if let Some(log) = audit_log {
             log.flush(GOODBYE).await;
         }
         ended
+    }
+}
+
+/// Waits until a part ends, which none does by itself unless it failed, or until `until` completes. Without the renewal of leases,
+/// this process would lose its session again and again.
+async fn first_end(
+    tasks: &mut JoinSet<&'static str>,
+    renewal: &mut JoinHandle<()>,
+    until: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    tokio::select! {
+        name = tasks.join_next() => Err(by_itself(name)),
+        ended = renewal => Err(by_itself(Some(ended.map(|()| "renewal of leases")))),
+        ended = until => ended,
     }
 }
 
@@ -193,7 +210,18 @@ fn announce(address: SocketAddr, is_tls: bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_renewal_of_leases_that_panics_ends_the_process() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { pending().await });
+        let mut renewal = tokio::spawn(async { panic!("a fault of the test") });
+        let ended = first_end(&mut tasks, &mut renewal, pending()).await.unwrap_err();
+        assert!(ended.to_string().contains("ended by itself"), "{ended}");
+    }
 
     #[test]
     fn termination_grace_period_exceeds_the_time_to_drain() {

@@ -65,6 +65,11 @@ impl Leadership {
         self.leases.acquire(name).await
     }
 
+    /// Returns the names of the leases that this replica holds, apart from the one of its session.
+    pub fn held(&self) -> Vec<String> {
+        self.leases.held()
+    }
+
     /// Renews the leases until `stop`, then releases them.
     pub async fn run_renewal(self: Arc<Self>, stop: CancellationToken) {
         let mut due = interval(RENEWAL);

@@ -12,7 +12,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use self::{executors::Executors, set_aside::SetAside};
+use tokio::sync::Semaphore;
+
+use self::{executors::Executors, set_aside::SetAside, watch::LOOKS};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
 use crate::{
     cluster::Cluster,
@@ -42,6 +44,7 @@ pub struct PodFollower {
     set_aside: SetAside,
     /// Uids of the pods that wait for their sidecars to end.
     side_cars: Mutex<HashSet<String>>,
+    looks: Semaphore,
 }
 
 impl PodFollower {
@@ -54,6 +57,7 @@ impl PodFollower {
         logs: Arc<DriverLogs>,
     ) -> Self {
         let (executors, set_aside, side_cars) = (Executors::default(), SetAside::default(), Mutex::default());
-        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars }
+        let looks = Semaphore::new(LOOKS);
+        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars, looks }
     }
 }

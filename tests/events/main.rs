@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod client;
+mod failover;
 mod following;
 mod paging;
 mod slow;

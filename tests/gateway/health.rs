@@ -1,10 +1,23 @@
 //! Readiness of a replica.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    future::pending,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use http::Request;
 use http_body_util::BodyExt;
+use kube::{
+    Client, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 use sparkgate::{
     api::{HttpSettings, management_router, router},
     service::Readiness,
@@ -105,6 +118,74 @@ async fn a_replica_that_is_cut_off_from_the_cluster_leaves_the_watch_to_another(
 #[sqlx::test]
 async fn a_replica_whose_connections_are_silent_leaves_the_watch_to_another(pool: PgPool) {
     leaves_the_watch(pool, Fault::Silent(Way::ToClient)).await;
+}
+
+/// The same trouble in the network may lose the resignation: its lease isn't renewed, and expires.
+#[sqlx::test]
+async fn a_replica_whose_resignations_fail_loses_the_watch_all_the_same(pool: PgPool) {
+    let refused = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'a fault of the test'; END $$;
+        CREATE TRIGGER refused BEFORE UPDATE ON leases FOR EACH ROW
+            WHEN (NEW.name LIKE 'watch/%' AND NEW.expires_at < OLD.expires_at) EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refused).execute(&pool).await.unwrap();
+    leaves_the_watch(pool, Fault::Refuse).await;
+}
+
+/// Returns a client whose reads of one pod hang while it is `away`, and whose lists of one pod fail. Watches go on.
+fn hanging(client: &Client, away: Arc<AtomicBool>) -> Client {
+    let real = client.clone();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let (away, real) = (away.clone(), real.clone());
+        async move {
+            let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+            let is_read = request.method() == http::Method::GET && path.contains("/pods/");
+            let is_look = query.split('&').any(|part| part == "limit=1");
+            if away.load(Ordering::SeqCst) && is_read {
+                pending::<()>().await;
+            }
+            if away.load(Ordering::SeqCst) && is_look {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503,
+                    "reason": "ServiceUnavailable", "message": "a fault of the test"});
+                let body = kube::client::Body::from(serde_json::to_vec(&status).unwrap());
+                return Ok(http::Response::builder().status(503).body(body).unwrap());
+            }
+            Ok::<_, kube::Error>(real.send(request).await?)
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// The watch itself reports nothing wrong, and the batch that waits takes minutes.
+#[sqlx::test]
+async fn a_replica_whose_look_ups_hang_leaves_the_watch_to_another(pool: PgPool) {
+    let mut healthy = World::new(pool.clone()).await;
+    let away = Arc::new(AtomicBool::new(false));
+    let client = hanging(&healthy.client, away.clone());
+    let mut replica = World::on(pool, client, healthy.namespace.clone()).await;
+    replica.watch();
+    until_ready(&replica).await;
+    for _ in 0..64 {
+        healthy.submit(&[]).await;
+    }
+    while healthy.service.launcher.work().await.unwrap() > 0 {}
+    healthy.watch();
+    until_ready(&healthy).await;
+    let lease = [format!("watch/{}", healthy.namespace)];
+    assert_eq!(replica.service.leadership.held(), lease);
+
+    away.store(true, Ordering::SeqCst);
+    // Pods that disappear from the watch are looked up.
+    let without_labels = Patch::Merge(json!({"metadata": {"labels": null}}));
+    for pod in healthy.pods().list(&Default::default()).await.unwrap().items {
+        healthy.pods().patch(&pod.name_any(), &PatchParams::default(), &without_labels).await.unwrap();
+    }
+    eventually(|| async {
+        let held = healthy.service.leadership.held();
+        if held == lease { Ok(()) } else { Err(held) }
+    })
+    .await;
+    until(&replica, cut_off).await;
+    until_ready(&healthy).await;
 }
 
 #[sqlx::test]

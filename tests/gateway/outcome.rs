@@ -10,6 +10,31 @@ use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
+/// A standby that lacked the last commits was promoted.
+#[sqlx::test]
+async fn an_end_that_the_database_lost_is_recorded_again(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    world.service.events.publish().await.unwrap();
+    let sessions = "SELECT count(*) FROM leases WHERE name LIKE 'replica/%'";
+    let before: i64 = sqlx::query_scalar(sessions).fetch_one(&world.pool).await.unwrap();
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+    world.service.events.publish().await.unwrap();
+
+    let lost = "BEGIN;
+        DELETE FROM submission_events WHERE state = 'FINISHED';
+        UPDATE event_sequence SET last = last - 1;
+        UPDATE submissions SET state = 'RUNNING', finished_at = NULL, exit_code = NULL, pod_ended_at = NULL;
+        CREATE OR REPLACE FUNCTION database_history() RETURNS text LANGUAGE sql STABLE AS $$ SELECT '1/00000002/1' $$;
+        COMMIT";
+    sqlx::raw_sql(lost).execute(&world.pool).await.unwrap();
+    world.service.events.publish().await.unwrap();
+    world.until(&id, DriverState::Finished).await;
+    let after: i64 = sqlx::query_scalar(sessions).fetch_one(&world.pool).await.unwrap();
+    assert!(after > before, "claims and leases of the lost history are void");
+}
+
 #[sqlx::test]
 async fn a_driver_runs_and_finishes(pool: PgPool) {
     let mut world = World::new(pool).await;

@@ -55,6 +55,20 @@ async fn a_claim_or_lease_of_one_replica_is_left_alone_by_the_other(pool: PgPool
     assert!(other.service.leadership.acquire("watch/*").await.unwrap());
 }
 
+#[sqlx::test]
+async fn a_lease_that_another_replica_took_is_no_longer_relied_on(pool: PgPool) {
+    let world = World::new(pool).await;
+    let leadership = &world.service.leadership;
+    assert!(leadership.acquire("watch/x").await.unwrap());
+    assert_eq!(leadership.held(), ["watch/x"]);
+    let taken =
+        "UPDATE leases SET holder = gen_random_uuid(), expires_at = now() + interval '20 s' WHERE name = 'watch/x'";
+    sqlx::query(taken).execute(&world.pool).await.unwrap();
+    leadership.renew().await.unwrap();
+    assert_eq!(leadership.held(), [""; 0]);
+    assert!(!leadership.acquire("watch/x").await.unwrap());
+}
+
 /// Otherwise it would assume that another replica watches, and be ready before it has listed anything.
 #[sqlx::test]
 async fn a_single_replica_acquires_the_lease_at_its_first_try(pool: PgPool) {

@@ -2,18 +2,20 @@
 
 use std::{
     fs::{File, Permissions},
+    net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use sparkgate::store::{ConnectError, DatabaseSettings, Store};
+use sparkgate::store::{ConnectError, DatabaseSettings, Horizon, LostNumbers, Store};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
+use uuid::Uuid;
 
-use crate::process::free_address;
+use crate::{fault_proxy::FaultProxy, process::free_address};
 
 /// A Postgres server that ends with the test.
 struct Postgres {
@@ -54,8 +56,36 @@ impl Postgres {
     }
 
     fn url(&self) -> Option<String> {
+        self.url_at(self.address())
+    }
+
+    fn url_at(&self, address: SocketAddr) -> Option<String> {
         let password = std::fs::read_to_string(self.file("server/password")).ok()?;
-        Some(format!("postgres://postgres:{password}@127.0.0.1:{}/postgres", self.port))
+        Some(format!("postgres://postgres:{password}@{address}/postgres"))
+    }
+
+    fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
+    }
+
+    /// Starts an asynchronous standby that gets nothing after this moment.
+    async fn standby(&self) -> Self {
+        let dir = TempDir::with_prefix("sparkgate-standby-").unwrap();
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        let mut standby = Self { dir, port: free_address().port(), server: None };
+        let mut copy = tokio::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
+        copy.arg(self.file("server")).arg(self.port.to_string()).args(["--client", "pg_basebackup", "--pgdata"]);
+        let copied = copy.arg(standby.file("server/data")).args(["--checkpoint=fast", "--no-sync"]).output().await;
+        let copied = copied.unwrap();
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        std::fs::copy(self.file("server/password"), standby.file("server/password")).unwrap();
+        File::create(standby.file("server/data/standby.signal")).unwrap();
+        standby.start_again().await;
+        standby
+    }
+
+    async fn promote(&self) {
+        sqlx::query("SELECT pg_promote()").execute(&mut self.connected().await).await.unwrap();
     }
 
     /// Returns a connection, once the server is up.
@@ -125,4 +155,72 @@ async fn a_connection_is_checked_for_a_standby_repeatedly() {
     becomes(false).await;
     read_only(false).await;
     becomes(true).await;
+}
+
+/// A primary that was only cut off for a while goes on to accept writes. A lease that is renewed there, while claims are made on
+/// the new primary, would be worth nothing.
+#[tokio::test]
+async fn connections_to_the_old_primary_are_closed_once_one_leads_to_the_new_one() {
+    let old = Postgres::start().await;
+    let proxy = FaultProxy::start(old.address()).await;
+    let settings = DatabaseSettings { url: old.url_at(proxy.address()).unwrap(), max_connections: 6 };
+    let store = Store::connect(&settings).await.unwrap();
+    let holder = Uuid::new_v4();
+    let acquire = async |name: &str| store.acquire_lease(name, holder, Duration::from_secs(20)).await;
+    let acquired = async { while !acquire("before").await.is_ok_and(|acquired| acquired) {} };
+    timeout(Duration::from_secs(30), acquired).await.unwrap();
+    let new = old.standby().await;
+    new.promote().await;
+    proxy.redirect(new.address());
+
+    // All connections but those of leases.
+    let others = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name = 'sparkgate' AND query NOT LIKE '%lock_timeout = 500;%' AND query NOT LIKE '%leases%'";
+    let ended: i64 = sqlx::query_scalar(others).fetch_one(&mut old.connected().await).await.unwrap();
+    assert!(ended > 0, "no connection of requests");
+    let mut on_new = new.connected().await;
+    let follows = async {
+        loop {
+            let _ = store.ping().await;
+            let _ = acquire("after").await;
+            let held = "SELECT EXISTS (SELECT FROM leases WHERE name = 'after')";
+            if sqlx::query_scalar::<_, bool>(held).fetch_one(&mut on_new).await.unwrap() {
+                return;
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), follows).await.expect("leases are acquired on the old primary");
+}
+
+/// Events that the standby lacks were numbered before: their numbers aren't given to others.
+#[tokio::test]
+async fn a_promoted_standby_continues_above_all_numbers_that_may_be_lost() {
+    let mut old = Postgres::start().await;
+    let settings = |server: &Postgres| DatabaseSettings { url: server.url().unwrap(), max_connections: 6 };
+    let store = Store::connect(&settings(&old)).await.unwrap();
+    let publish = async |store: &Store, server: &Postgres| {
+        let event = "INSERT INTO submission_events (submission_id, attempt, state) VALUES ('driver-1', 1, 'QUEUED')";
+        sqlx::query(event).execute(&mut server.connected().await).await.unwrap();
+        while store.numbered(&mut Horizon::default()).await.unwrap().more {
+            store.number_events(&Horizon::default()).await.unwrap();
+        }
+        store.numbered(&mut Horizon::default()).await.unwrap()
+    };
+    assert_eq!(publish(&store, &old).await.last, 1);
+    let new = old.standby().await;
+    assert_eq!(publish(&store, &old).await.last, 2, "the standby doesn't get this one");
+    store.close().await;
+    old.stop();
+    new.promote().await;
+
+    let store = Store::connect(&settings(&new)).await.unwrap();
+    let found = store.numbered(&mut Horizon::default()).await.unwrap();
+    assert!(found.is_new_history && found.last == 1, "{found:?}");
+    let found = publish(&store, &new).await;
+    assert_eq!(found.lost, Some(LostNumbers { after: 1, until: found.last - 1 }));
+    assert!(!found.is_new_history && found.last > 1_000_000, "{found:?}");
+    let epoch: i64 =
+        sqlx::query_scalar("SELECT lowest_claim_epoch()").fetch_one(&mut new.connected().await).await.unwrap();
+    assert!(epoch > 1_000_000, "no claim has the number of a lost one: {epoch}");
+    store.close().await;
 }

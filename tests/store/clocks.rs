@@ -1,10 +1,10 @@
 //! The store with wrong clocks: the database's clock jumps in both directions, and nodes have clocks of their own.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use chrono::{TimeDelta, Utc};
+use chrono::{Days, TimeDelta, Utc};
 use sparkgate::{
-    store::replica,
+    store::{Prices, Settled, TriedDelivery, UsageFilter, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -56,9 +56,11 @@ async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool
     let new = session(&store).await;
     assert!(store.acquire_lease("watch/*", new, LEASE).await.unwrap(), "the lease of the dead replica isn't renewed");
     assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "and its session has lost the claim");
-    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "a lease that another replica may have is lost");
+    let names = [replica(dead), replica(new), "watch/*".to_owned()];
+    let renewed = store.renew_leases(dead, &names, LEASE).await.unwrap();
+    assert!(renewed.names.is_empty(), "a lease that another replica may have is lost");
     assert!(!store.acquire_lease("watch/*", dead, LEASE).await.unwrap());
-    assert_eq!(store.renew_leases(new, LEASE).await.unwrap().len(), 2);
+    assert_eq!(store.renew_leases(new, &names, LEASE).await.unwrap().names.len(), 2);
 
     store.end_leases(new).await.unwrap();
     assert!(store.acquire_lease(&replica(dead), dead, LEASE).await.unwrap());
@@ -162,6 +164,113 @@ async fn a_start_in_the_second_in_which_it_was_queued_is_after_that(pool: PgPool
     assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());
     let waited = "SELECT started_at > queued_at AND started_at <= queued_at + interval '1 s' FROM submissions";
     assert!(sqlx::query_scalar::<_, bool>(waited).fetch_one(&pool).await.unwrap());
+}
+
+#[sqlx::test]
+async fn usage_is_kept_of_what_ends_after_a_clock_that_was_ahead(pool: PgPool) {
+    let clock = Clock::of(&pool).await;
+    let store = connect(&pool).await;
+    clock.jump("3 hours").await;
+    store.settle_usage(10, None).await.unwrap();
+    clock.jump("0").await;
+    let id = accept(&store, "a").await;
+    let ended = |ago: &str| {
+        format!(
+            "state = 'FINISHED', pod_millicores = 1000, pod_memory_bytes = 0, created_at = now() - interval '1 day',
+             pod_since = now() - interval '{ago}' - interval '30 s', pod_ended_at = now() - interval '{ago}',
+             finished_at = now() - interval '{ago}'"
+        )
+    };
+    set(&pool, &id, &ended("1 s")).await;
+    let today = Utc::now().date_naive();
+    let filter = UsageFilter {
+        since: today - Days::new(3),
+        until: today + Days::new(3),
+        tenant: None,
+        owner: None,
+        namespace: None,
+        labels: BTreeMap::new(),
+    };
+    let used = async || {
+        let report = store.all().usage(&filter, &[], &Prices::default(), 10).await.unwrap();
+        report.total.total.core_seconds
+    };
+    assert_eq!(used().await, "30");
+    assert_eq!(store.settle_usage(10, None).await.unwrap(), 0, "it ended just now");
+    set(&pool, &id, &ended("2 hours")).await;
+    assert_eq!(store.settle_usage(10, None).await.unwrap(), 1);
+    assert_eq!((store.settle_usage(10, None).await.unwrap(), used().await), (0, "30".to_owned()), "once");
+    assert_eq!(store.delete_ended(HOUR, 10, None).await.unwrap(), 1);
+    assert_eq!(used().await, "30");
+}
+
+/// The release before settles by time: beside this one, it would settle the same submissions again.
+#[sqlx::test]
+async fn usage_is_settled_by_marks_alone(pool: PgPool) {
+    let store = connect(&pool).await;
+    accept(&store, "a").await;
+    let until = "SELECT until FROM usage_settled";
+    let before: chrono::DateTime<Utc> = sqlx::query_scalar(until).fetch_one(&pool).await.unwrap();
+    let by_time = "UPDATE usage_settled SET until = now(), version = version + 1 RETURNING true";
+    assert_eq!(sqlx::query_scalar::<_, bool>(by_time).fetch_optional(&pool).await.unwrap(), None);
+    let after: chrono::DateTime<Utc> = sqlx::query_scalar(until).fetch_one(&pool).await.unwrap();
+    assert_eq!(before, after);
+    store.settle_usage(10, None).await.unwrap();
+    let after: chrono::DateTime<Utc> = sqlx::query_scalar(until).fetch_one(&pool).await.unwrap();
+    assert!(after > before, "reports of the release before add what isn't settled");
+}
+
+#[sqlx::test]
+async fn timeouts_begin_when_a_clock_that_was_ahead_goes_back(pool: PgPool) {
+    let clock = Clock::of(&pool).await;
+    let store = connect(&pool).await;
+    clock.jump("3 hours").await;
+    let id = accept(&store, "a").await;
+    set(&pool, &id, "run_timeout = 120").await;
+    let claimed = claim_one(&store, session(&store).await).await;
+    let mut placement = Placement { pod_uid: Some("a".to_owned()), ..Placement::default() };
+    assert!(store.record_pod(&id, 1, claimed.epoch, "a").await.unwrap());
+    assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
+    placement.started_at = Some(Utc::now());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());
+
+    clock.jump("0").await;
+    assert_eq!(store.bring_deadlines_back(10, Utc::now(), None).await.unwrap(), 1);
+    assert_eq!(store.bring_deadlines_back(10, Utc::now(), None).await.unwrap(), 0);
+    let row = "SELECT deadline BETWEEN now() AND now() + interval '120 s' AND started_at <= now() FROM submissions";
+    assert!(sqlx::query_scalar::<_, bool>(row).fetch_one(&pool).await.unwrap());
+    let passed = "started_at = started_at - interval '3 min', deadline = deadline - interval '3 min'";
+    set(&pool, &id, passed).await;
+    assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 1);
+
+    let other = accept(&store, "b").await;
+    set(&pool, &other, "start_timeout = 7200, deadline = now() + interval '1 hour'").await;
+    clock.jump("-3 hours").await;
+    assert_eq!(store.bring_deadlines_back(10, Utc::now(), None).await.unwrap(), 0, "this clock is behind");
+}
+
+#[sqlx::test]
+async fn a_clock_that_jumps_ends_no_delivery_and_delays_none(pool: PgPool) {
+    let clock = Clock::of(&pool).await;
+    let store = connect(&pool).await;
+    let rows =
+        "INSERT INTO webhooks (id, tenant, principal, url, format, own, submission_id, states, labels, secrets, since)
+            VALUES ('w', 'default', 'p', 'https://w.example', 'cloudevents', false, 'driver-1', '{}', '{}', '', 0);
+        INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event) VALUES ('w', 'driver-1', 1, '{}');
+        INSERT INTO files (tenant, sha256, size, object, created_by) VALUES ('default', 'a', 1, 'o', 'p');
+        INSERT INTO file_uses (submission_id, tenant, sha256) VALUES ('driver-2', 'default', 'a')";
+    sqlx::raw_sql(rows).execute(&pool).await.unwrap();
+    let id: i64 = sqlx::query_scalar("SELECT id FROM webhook_deliveries").fetch_one(&pool).await.unwrap();
+    clock.jump("3 days").await;
+    let pause = Duration::from_secs(1);
+    let tried = TriedDelivery { http_status: None, error: "refused".to_owned(), pause, is_final: false };
+    assert_eq!(store.not_delivered(id, &tried, HOUR * 24).await.unwrap(), Settled::Pending);
+    assert_eq!(store.release_files(10).await.unwrap(), 0, "the submission is being accepted");
+
+    clock.jump("0").await;
+    store.clean_up_webhooks(10).await.unwrap();
+    let due = "SELECT next_try_at <= now() FROM webhook_deliveries";
+    assert!(sqlx::query_scalar::<_, bool>(due).fetch_one(&pool).await.unwrap());
 }
 
 async fn set(pool: &PgPool, id: &SubmissionId, values: &str) {

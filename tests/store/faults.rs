@@ -1,12 +1,15 @@
 //! The store while others lock its rows, backends are killed, and the server accepts no writes.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use sparkgate::{
-    store::{Accepted, Error, Horizon, NewSubmission, Scope, Store, replica},
+    store::{Accepted, DatabaseSettings, Error, Horizon, NewSubmission, Scope, Store, replica},
     submission::{Outcome, Placement, State, StateChange},
 };
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool, postgres::PgPoolOptions};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use uuid::Uuid;
 
@@ -83,11 +86,12 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     let tables = "BEGIN; LOCK submissions, leases, manifests, submission_events, event_sequence";
     sqlx::raw_sql(tables).execute(&mut *other).await.unwrap();
     let drawn = draw(&store).await;
+    let own = [replica(session)];
     let (request, accepted, worker, lease) = tokio::join!(
         store.last_number(),
         store.accept(new(drawn, "b")),
         store.live(),
-        store.renew_leases(session, LEASE)
+        store.renew_leases(session, &own, LEASE)
     );
     for error in [request.unwrap_err(), accepted.unwrap_err(), worker.unwrap_err(), lease.unwrap_err()] {
         assert!(error.is_contention(), "{error:?}");
@@ -135,8 +139,10 @@ async fn a_locked_lease_row_loses_only_its_own_lease(pool: PgPool) {
     }
     let mut other = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT FROM leases WHERE name = 'watch/a' FOR UPDATE").execute(&mut *other).await.unwrap();
-    let renewed = || async { store.renew_leases(session, LEASE).await.unwrap().into_iter().collect::<BTreeSet<_>>() };
-    assert_eq!(renewed().await, BTreeSet::from([replica(session), "watch/b".to_owned()]));
+    let names = [replica(session), "watch/a".to_owned(), "watch/b".to_owned()];
+    let renewed = || async { store.renew_leases(session, &names, LEASE).await.unwrap().names };
+    assert_eq!(renewed().await, HashSet::from([replica(session), "watch/b".to_owned()]));
+    assert!(!store.acquire_lease("watch/a", Uuid::new_v4(), LEASE).await.unwrap(), "nor does this wait");
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(renewed().await.len(), 3);
 }
@@ -345,10 +351,11 @@ async fn accepted(store: &Store, new: NewSubmission) -> Result<Accepted, Error> 
 async fn life(store: &Store, mut faults: Faults<'_>) {
     let holder = Uuid::new_v4();
     let own = sparkgate::store::replica(holder);
+    let names = [own.clone()];
     assert!(faults.everywhere("acquire_lease", async || store.acquire_lease(&own, holder, LEASE).await).await);
     assert_eq!(
-        faults.everywhere("renew_leases", async || store.renew_leases(holder, LEASE).await).await,
-        [own.as_str()]
+        faults.everywhere("renew_leases", async || store.renew_leases(holder, &names, LEASE).await).await.names,
+        HashSet::from([own.clone()])
     );
 
     let drawn = draw(store).await;
@@ -415,6 +422,19 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     assert_eq!(faults.failed.len(), 24, "{:?}", faults.failed);
 }
 
+/// Of the kind that a dump or a forgotten session has.
+#[sqlx::test]
+async fn an_open_snapshot_is_seen_by_an_inspection(pool: PgPool) {
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let mut other = pool.acquire().await.unwrap();
+    let snapshot = "SET application_name = 'dump'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM submissions";
+    sqlx::raw_sql(snapshot).execute(&mut *other).await.unwrap();
+    let inspection = Store::inspect(&DatabaseSettings { url, max_connections: 4 }).await.unwrap();
+    let snapshots = &inspection.server.snapshots;
+    assert!(snapshots.iter().any(|it| it.holder.starts_with("dump (pid ") && it.seconds.is_some()), "{snapshots:?}");
+    assert!(inspection.server.sees_all);
+}
+
 #[sqlx::test]
 async fn a_read_only_server_is_unavailable(pool: PgPool) {
     let store = connect(&pool).await;
@@ -424,7 +444,7 @@ async fn a_read_only_server_is_unavailable(pool: PgPool) {
     read_only(&pool, "on").await;
     let errors = [
         store.claim(session, 1, &[], &[]).await.err(),
-        store.renew_leases(session, LEASE).await.err(),
+        store.renew_leases(session, &[replica(session)], LEASE).await.err(),
         accepted(&store, new(drawn, "b")).await.err(),
         store.all().request_kill(&id, &Scope::installation(), None).await.err(),
     ];

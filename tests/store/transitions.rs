@@ -1,5 +1,8 @@
 //! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
 use sparkgate::{
     store::{Error, Scope, Store, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
@@ -7,7 +10,7 @@ use sparkgate::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::support::{LEASE, accept, session, state};
+use crate::support::{LEASE, accept, connect, session, state};
 
 async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<String> {
     sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")
@@ -89,14 +92,63 @@ async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
     assert!(store.acquire_lease("watch/*", one, LEASE).await.unwrap());
     assert!(store.acquire_lease("watch/*", one, LEASE).await.unwrap(), "again");
     assert!(!store.acquire_lease("watch/*", two, LEASE).await.unwrap());
-    assert_eq!(store.renew_leases(one, LEASE).await.unwrap(), ["watch/*"]);
+    let names = ["watch/*".to_owned()];
+    let renewed = async |holder| store.renew_leases(holder, &names, LEASE).await.unwrap();
+    assert!(renewed(one).await.names.contains("watch/*"));
+    assert!(renewed(one).await.elsewhere.is_empty());
+    assert!(renewed(two).await.names.is_empty());
+    assert!(renewed(two).await.elsewhere.contains("watch/*"));
 
     sqlx::query("UPDATE leases SET expires_at = now()").execute(&pool).await.unwrap();
-    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty(), "an expired lease is lost");
+    assert!(renewed(one).await.names.is_empty(), "an expired lease is lost");
+    assert!(renewed(two).await.elsewhere.is_empty(), "and free");
     assert!(store.acquire_lease("watch/*", two, LEASE).await.unwrap());
-    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty());
+    assert!(renewed(one).await.names.is_empty());
     let epoch: i64 = sqlx::query_scalar("SELECT epoch FROM leases").fetch_one(&pool).await.unwrap();
     assert_eq!(epoch, 2);
+}
+
+/// Its holder may have resigned it without an answer, or never have got the answer to its call.
+#[sqlx::test]
+async fn a_lease_that_its_holder_does_not_name_expires(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (one, two) = (session(&store).await, session(&store).await);
+    assert!(store.acquire_lease("watch/x", one, LEASE).await.unwrap());
+    let expiry = async || -> DateTime<Utc> {
+        let expiry = sqlx::query_scalar("SELECT expires_at FROM leases WHERE name = 'watch/x'");
+        expiry.fetch_one(&pool).await.unwrap()
+    };
+    let before = expiry().await;
+    let renewed = store.renew_leases(one, &[replica(one)], LEASE).await.unwrap();
+    assert_eq!(renewed.names, HashSet::from([replica(one)]));
+    assert_eq!(expiry().await, before);
+    sqlx::query("UPDATE leases SET expires_at = now() WHERE name = 'watch/x'").execute(&pool).await.unwrap();
+    store.renew_leases(one, &[replica(one)], LEASE).await.unwrap();
+    assert!(store.acquire_lease("watch/x", two, LEASE).await.unwrap());
+}
+
+/// One of two replicas gets each, and the statements don't grow with the number of namespaces.
+#[sqlx::test]
+async fn leases_of_many_namespaces_are_acquired_together(pool: PgPool) {
+    let counted = "CREATE TABLE statements (at timestamptz DEFAULT clock_timestamp());
+        CREATE FUNCTION count_statement() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO statements DEFAULT VALUES; RETURN NULL; END $$;
+        CREATE TRIGGER counted AFTER INSERT ON leases FOR EACH STATEMENT EXECUTE FUNCTION count_statement()";
+    sqlx::raw_sql(counted).execute(&pool).await.unwrap();
+    let stores = [connect(&pool).await, connect(&pool).await];
+    let holders = [Uuid::new_v4(), Uuid::new_v4()];
+    let names: Vec<_> = (0..600).map(|n| format!("watch/n{n}")).collect();
+    let acquire = async |replica: usize| {
+        let each = names.iter().map(|name| stores[replica].acquire_lease(name, holders[replica], LEASE));
+        let each = futures::future::join_all(each).await;
+        each.into_iter().map(|acquired| usize::from(acquired.unwrap())).sum::<usize>()
+    };
+    let (one, other) = tokio::join!(acquire(0), acquire(1));
+    assert_eq!(one + other, 600);
+    let statements: i64 = sqlx::query_scalar("SELECT count(*) FROM statements").fetch_one(&pool).await.unwrap();
+    assert!(statements <= 8, "{statements}");
+    let renewed = stores[0].renew_leases(holders[0], &names, LEASE).await.unwrap();
+    assert_eq!((renewed.names.len(), renewed.elsewhere.len()), (one, other), "one statement reads all");
 }
 
 #[sqlx::test]

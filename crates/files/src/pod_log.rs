@@ -1,10 +1,14 @@
 //! The log of a container, as a sequence of compressed objects.
 //!
 //! The name of an object says which bytes of the log it has, and up to which line the log is stored with it. So a writer continues where
-//! another one ended, and a reader finds a time or a line, by a list alone. Bytes of a log never change: if two writers store the same
-//! ones for a while, a reader takes them once.
+//! another one ended, and a reader finds a time or a line, by a list alone. If two writers store the same log for a while, one of them
+//! may have missed lines, so that the same place has other bytes. A reader takes what one of them wrote, from where it began.
 
-use std::{cmp::Reverse, fmt};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -12,6 +16,8 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
+
+use uuid::Uuid;
 
 use super::{Error, FileStore};
 
@@ -45,6 +51,8 @@ pub struct LogChunk {
     /// Line breaks of the log up to its end.
     pub lines: u64,
     pub position: LogPosition,
+    /// Who wrote it; 0 if an earlier release did.
+    writer: u32,
     /// Its last byte is a line break.
     ends_line: bool,
 }
@@ -61,7 +69,7 @@ pub enum LogEnding {
 /// What is stored of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogIndex {
-    /// In order; each ends later than the one before.
+    /// In order; each begins where the one before ends, or before that.
     chunks: Vec<LogChunk>,
     /// `None` while it is written, and if its end was missed.
     pub ending: Option<LogEnding>,
@@ -72,17 +80,24 @@ pub struct LogIndex {
 pub struct LogFolder {
     store: FileStore,
     key: String,
+    /// Tells the objects of several writers apart.
+    writer: u32,
 }
 
 impl FileStore {
-    /// Returns the folder of a log.
+    /// Returns the folder of a log. Each call stands for a writer of its own.
     pub fn log(&self, key: String) -> LogFolder {
-        LogFolder { store: self.clone(), key }
+        let (writer, ..) = Uuid::new_v4().as_fields();
+        LogFolder { store: self.clone(), key, writer: writer.max(1) }
     }
 }
 
 impl LogIndex {
     fn new(mut chunks: Vec<LogChunk>, ending: Option<LogEnding>) -> Self {
+        if let Some(chain) = chain(&chunks) {
+            return Self { chunks: chain, ending };
+        }
+        // Of an earlier release, whose writers stored the same bytes.
         chunks.sort_by_key(|chunk| (chunk.start, Reverse(chunk.end)));
         let mut end = 0;
         chunks.retain(|chunk| {
@@ -164,6 +179,7 @@ impl LogFolder {
             end: after.end + text.len() as u64,
             lines: after.lines + breaks,
             position,
+            writer: self.writer,
             ends_line: text.last() == Some(&b'\n'),
         };
         let packed = zstd::bulk::compress(text, LEVEL).map_err(|error| self.store.io("compressing a log", error))?;
@@ -208,6 +224,27 @@ impl LogFolder {
     }
 }
 
+/// Returns the longest log that is written without a break: from its last object back to the first, from each to the one that its
+/// writer continued. `None` if an object is missing.
+fn chain(chunks: &[LogChunk]) -> Option<Vec<LogChunk>> {
+    let mut by_end: HashMap<u64, Vec<&LogChunk>> = HashMap::new();
+    for chunk in chunks {
+        by_end.entry(chunk.end).or_default().push(chunk);
+    }
+    let mut last = chunks.iter().max_by_key(|chunk| (chunk.end, chunk.writer))?;
+    let mut chain = vec![*last];
+    while last.start > 0 {
+        let before = by_end.get(&last.start)?;
+        // A writer continues its own log, or once another's.
+        last = *before.iter().find(|chunk| chunk.writer == last.writer).or(before.first())?;
+        chain.push(*last);
+    }
+    chain.reverse();
+    // Objects of an earlier release don't tell their writers.
+    let writers: HashSet<_> = chain.iter().map(|chunk| chunk.writer).collect();
+    (chain.len() == chunks.len() || !writers.contains(&0)).then_some(chain)
+}
+
 /// Returns what follows a number of line breaks.
 fn without_lines(text: &Bytes, count: u64) -> Bytes {
     let Some(last) = count.checked_sub(1).and_then(|last| usize::try_from(last).ok()) else { return text.clone() };
@@ -220,9 +257,16 @@ impl fmt::Display for LogChunk {
         let LogPosition { latest, of_that_time, after, bytes } = self.position;
         let latest = latest.and_then(|latest| latest.timestamp_nanos_opt()).unwrap_or_default();
         let (Self { start, end, lines, .. }, last) = (self, if self.ends_line { "line" } else { "part" });
-        write!(f, "{start:012}-{end}-{lines}-{latest}-{of_that_time}-{after}-{bytes}-{last}.zst")
+        write!(f, "{start:012}-{end}-{lines}-{latest}-{of_that_time}-{after}-{bytes}-")?;
+        match self.writer {
+            0 => write!(f, "{last}.zst"),
+            writer => write!(f, "{writer}-{last}.zst"),
+        }
     }
 }
+
+/// The numbers in the name of an object, before that of its writer.
+const NUMBERS: usize = 7;
 
 /// Returns what the name of an object says. `None` if it is no part of a log.
 fn parse(name: &str) -> Option<LogChunk> {
@@ -231,10 +275,14 @@ fn parse(name: &str) -> Option<LogChunk> {
         (_, numbers) => (numbers?, false),
     };
     let numbers: Vec<u64> = numbers.split('-').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [start, end, lines, latest, of_that_time, after, bytes] = numbers[..] else { return None };
+    let (numbers, writer) = match numbers[..] {
+        [ref numbers @ .., writer] if numbers.len() == NUMBERS => (numbers, u32::try_from(writer).ok()?),
+        ref numbers => (numbers, 0),
+    };
+    let [start, end, lines, latest, of_that_time, after, bytes] = *numbers else { return None };
     let latest = Some(i64::try_from(latest).ok()?).filter(|latest| *latest > 0).map(DateTime::from_timestamp_nanos);
     let position = LogPosition { latest, of_that_time, after, bytes };
-    Some(LogChunk { start, end, lines, position, ends_line }).filter(|chunk| start < chunk.end)
+    Some(LogChunk { start, end, lines, position, writer, ends_line }).filter(|chunk| start < chunk.end)
 }
 
 #[cfg(test)]
@@ -300,6 +348,37 @@ mod tests {
         assert_eq!(text(&folder, first, skipped).await, "three\nfour\n");
     }
 
+    /// The other one missed the second line, because its node had begun another file.
+    #[tokio::test]
+    async fn what_two_writers_stored_differently_is_not_mixed() {
+        let (folder, _dir) = folder();
+        let other = folder.store.log(folder.key.clone());
+        let first = folder.append(&LogChunk::default(), b"one\n", at(1)).await.unwrap();
+        folder.append(&first, b"two\nthree\n", at(3)).await.unwrap();
+        let resumed = other.append(&first, b"three\n", at(3)).await.unwrap();
+        other.append(&resumed, b"four\nfive\nsix\n", at(6)).await.unwrap();
+        assert_eq!(text(&folder, 0, 0).await, "one\nthree\nfour\nfive\nsix\n");
+        let index = folder.index().await.unwrap();
+        let (first, skipped) = index.tail(4);
+        assert_eq!(text(&folder, first, skipped).await, "three\nfour\nfive\nsix\n");
+    }
+
+    /// An earlier release stored the same bytes in parts of other lengths.
+    #[test]
+    fn parts_of_an_earlier_release_are_read() {
+        let names = [
+            "000000000000-4-1-1-1-0-7-line.zst",
+            "000000000000-8-2-1-1-0-7-line.zst",
+            "000000000004-9-3-1-1-0-7-line.zst",
+        ];
+        let chunks: Vec<_> = names.iter().map(|name| parse(name).unwrap()).collect();
+        assert!(names.iter().zip(&chunks).all(|(name, chunk)| chunk.to_string() == *name));
+        let index = LogIndex::new(chunks, None);
+        assert_eq!(index.chunks.iter().map(|chunk| (chunk.start, chunk.end)).collect::<Vec<_>>(), [(0, 8), (4, 9)]);
+        let named = LogChunk { end: 7, writer: 77, ..LogChunk::default() };
+        assert_eq!(parse(&named.to_string()).map(|chunk| chunk.writer), Some(77));
+    }
+
     #[tokio::test]
     async fn a_folder_is_deleted_unless_something_in_it_is_new() {
         let (folder, _dir) = folder();
@@ -317,7 +396,7 @@ mod tests {
 
     #[test]
     fn other_names_are_no_part_of_a_log() {
-        for name in ["", "x", "1-2-line.zst", "000000000000-0-0-0-0-0-0-line.zst", "1-2-3-4-5-6-7-8-line.zst"] {
+        for name in ["", "x", "1-2-line.zst", "000000000000-0-0-0-0-0-0-line.zst", "1-2-3-4-5-6-7-8-9-line.zst"] {
             assert_eq!(parse(name), None, "{name}");
         }
     }

@@ -127,15 +127,17 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes those of the `limit` oldest entries that are older than `age`, and returns how many. The role of a gateway may not
+    /// Deletes those of the `limit` oldest entries that are older than `age` by the clocks of the database and of this machine, one of
+    /// which may be ahead, and returns how many. The role of a gateway may not
     /// delete entries: it takes the owner of the tables.
     pub async fn prune_audit(&self, age: Duration, limit: u32) -> Result<u64, Error> {
         let statement = sqlx::query(
             "WITH oldest AS (SELECT id, at FROM audit ORDER BY id LIMIT $2)
-             DELETE FROM audit a USING oldest o WHERE a.id = o.id AND o.at < now() - make_interval(secs => $1)",
+             DELETE FROM audit a USING oldest o WHERE a.id = o.id AND o.at < least(now(), $3) - make_interval(secs => $1)",
         )
         .bind(age.as_secs_f64())
         .bind(i64::from(limit))
+        .bind(Utc::now())
         .execute(&self.patient);
         Ok(within("deleting old entries of the audit", statement).await?.rows_affected())
     }

@@ -149,7 +149,7 @@ fn is_due() -> String {
 /// Claims the rows in `due`.
 const TAKE: &str = "claimed AS (
         UPDATE submissions s
-        SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
+        SET claimed_by = $1, claim_epoch = greatest(s.claim_epoch + 1, (SELECT lowest_claim_epoch())),
             state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
         FROM due WHERE s.id = due.id
         RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,

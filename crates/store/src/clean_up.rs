@@ -150,13 +150,13 @@ impl Store {
                 "WITH settled AS (
                  UPDATE usage_settled SET version = version + 1 WHERE version = $5 RETURNING true
              ), old AS (
-                 SELECT {COLUMNS} FROM submissions
+                 SELECT {COLUMNS}, settled AS is_settled FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2) AND {BELIEVED}
                    AND EXISTS (SELECT FROM settled) AND (pod_uid IS NULL OR wire = 'kubeflow' OR pod_deleted_at <= now() - interval '1 minute')
                    AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
                        AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
-             ), unsettled AS (SELECT * FROM old WHERE finished_at >= $6), {pods}, {kept}
+             ), unsettled AS (SELECT * FROM old WHERE NOT coalesce(is_settled, finished_at < $6)), {pods}, {kept}
              DELETE FROM submissions s USING old WHERE s.id = old.id",
             )))
             .bind(age.as_secs_f64())

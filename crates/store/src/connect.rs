@@ -14,7 +14,7 @@ use super::{
     connections::{Connections, acquire},
     error::is_outage,
     migrate::migrate,
-    primary::{is_primary, primary_only},
+    primary::{Timelines, is_primary, primary_only},
     session::{self, Session},
 };
 
@@ -128,7 +128,7 @@ pub(super) async fn first_connection(options: &PgConnectOptions) -> Result<(Stri
     let address = format!("{}:{}", options.get_host(), options.get_port());
     let first = async {
         let mut first = options.connect().await?;
-        let primary = is_primary(&mut first).await?;
+        let primary = is_primary(&mut first, &Timelines::default()).await?;
         let mixed = mixes_sessions(&mut first, options).await?;
         Ok((first, primary, mixed))
     };
@@ -154,8 +154,9 @@ impl Store {
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         // The connection is no longer needed, whether closing it succeeds or not.
         let _ = tokio::time::timeout(FIRST, first.close()).await;
+        let timelines = Arc::new(Timelines::default());
         let pool = |connections, patience, lifetime, session: Session| {
-            primary_only(PgPoolOptions::new(), session.statements())
+            primary_only(PgPoolOptions::new(), session.statements(), timelines.clone())
                 .max_connections(connections)
                 // Opening a connection takes a while on a busy machine; the first request after an idle period shouldn't wait
                 // for it.
@@ -183,6 +184,7 @@ impl Store {
             patience: super::request::IMPATIENT,
             long_reads: Arc::new(Semaphore::new(for_requests.div_ceil(2) as usize)),
             groups: Arc::default(),
+            histories: Arc::default(),
             audit_log: None,
         };
         // A request waits less than a second for a connection. On a busy machine, opening the first one may take longer.

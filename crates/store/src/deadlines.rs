@@ -25,11 +25,16 @@ pub struct Overdue {
 const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
     WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
 
+/// A deadline that is this much later than its timeout allows was written by a clock that was ahead. Attempts pause for less.
+const IMPOSSIBLE: &str = "interval '20 minutes'";
+
 /// Returns when an attempt of the row `of` started, if it did, as its node reported in `said`: not before it was queued and not
 /// in the future, because the clock of a node may be wrong, and the run timeout counts from there. Kubernetes truncates times to
-/// whole seconds, so that a start in the second in which the attempt was queued is reported as one before that.
+/// whole seconds, so that a start in the second in which the attempt was queued is reported as one before that. If it was queued in
+/// the future, the clock of the database was ahead then, and the node is believed.
 pub(super) fn started(said: &str, of: &str) -> String {
     let queued = format!("coalesce({of}.queued_at, {of}.created_at)");
+    let queued = format!("CASE WHEN {queued} <= clock_timestamp() THEN {queued} END");
     format!(
         "CASE WHEN {said} < {queued} AND {said} > {queued} - interval '1 s'
          THEN least({said} + interval '1 s', clock_timestamp())
@@ -88,5 +93,28 @@ impl Store {
         .await?;
         moved.iter().for_each(ChangedRow::record);
         Ok(Overdue { killed: moved.len() as u64, more: found >= i64::from(limit) })
+    }
+
+    /// Lets the timeouts of up to `limit` submissions begin now, whose deadlines are impossibly late because the clock of the
+    /// database was ahead when they were written. `local` is the time of this machine: if it is later, the clock of the database
+    /// may be behind, and nothing is late. Returns how many there were.
+    pub async fn bring_deadlines_back(
+        &self,
+        limit: u32,
+        local: DateTime<Utc>,
+        believed_until: Option<DateTime<Utc>>,
+    ) -> Result<u64, Error> {
+        let timeout = "make_interval(secs => CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END)";
+        let statement = format!(
+            "UPDATE submissions SET deadline = greatest(now(), $2) + {timeout}, started_at = least(started_at, now())
+             WHERE id IN (
+                 SELECT id FROM submissions
+                 WHERE deadline > greatest(now(), $2) + {timeout} + {IMPOSSIBLE} AND ($3::timestamptz IS NULL OR now() <= $3)
+                   AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
+                 LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)"
+        );
+        let statement = sqlx::query(sqlx::AssertSqlSafe(statement));
+        let statement = statement.bind(i64::from(limit)).bind(local).bind(believed_until).execute(&self.patient);
+        Ok(within("correcting deadlines", statement).await?.rows_affected())
     }
 }

@@ -82,12 +82,6 @@ impl Error {
         }
     }
 
-    /// Returns whether the statement failed because of a duplicate key for this constraint.
-    pub(super) fn is_of_key(&self, constraint: &str) -> bool {
-        matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. }
-            if said.is_unique_violation() && said.constraint() == Some(constraint))
-    }
-
     /// Returns whether the statement failed because another row refers to one that it would have deleted.
     pub(super) fn is_of_reference(&self) -> bool {
         matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. } if said.is_foreign_key_violation())

@@ -36,11 +36,13 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The columns of [`Event`], of an event `e` and its submission `s`.
+/// The columns of [`Event`], of an event `e` and its submission `s`. Numbers are the order of events, and of those that have none
+/// yet, ids: if the sequence of ids has gone back, later events have lower ones.
 const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
     s.tenant, s.principal, s.owner, s.namespace, s.labels,
-    (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id AND p.id < e.id
-     ORDER BY p.id DESC LIMIT 1) AS previous";
+    (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id
+         AND (p.sequence < e.sequence OR (e.sequence IS NULL AND (p.sequence IS NOT NULL OR p.id < e.id)))
+     ORDER BY p.sequence DESC NULLS FIRST, p.id DESC LIMIT 1) AS previous";
 
 impl Store {
     /// Returns up to `limit` events with numbers above `after`, in order, for workers.
@@ -78,7 +80,7 @@ impl Scoped {
         query.push_bind(id.as_str()).push(" AND (e.sequence > ").push_bind(after);
         query.push(" OR e.sequence IS NULL) AND ");
         self.scope.push_condition(&mut query, "s");
-        query.push(" ORDER BY e.id LIMIT ").push_bind(i64::from(limit));
+        query.push(" ORDER BY e.sequence, e.id LIMIT ").push_bind(i64::from(limit));
         let page: Vec<Event> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         if !page.is_empty() {
             return Ok(Some(page));

@@ -194,11 +194,12 @@ impl Store {
     }
 
     /// Ends up to `limit` uses of files by submissions that have ended, or were never accepted. Their files count as used until now.
+    /// The time is the earlier one of the database's and this machine's clocks, one of which may be ahead.
     pub async fn release_files(&self, limit: u32) -> Result<u64, Error> {
         let statement = format!(
             "WITH ended AS (
                  SELECT submission_id, u.tenant, sha256 FROM file_uses u LEFT JOIN submissions s ON s.id = submission_id
-                 WHERE s.state = ANY($1) OR (s.id IS NULL AND u.created_at < now() - {UNACCEPTED})
+                 WHERE s.state = ANY($1) OR (s.id IS NULL AND u.created_at < least(now(), $3) - {UNACCEPTED})
                  LIMIT $2
              ), released AS (
                  DELETE FROM file_uses u USING ended e
@@ -215,6 +216,7 @@ impl Store {
         let released = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
             .bind(ends())
             .bind(i64::from(limit))
+            .bind(Utc::now())
             .fetch_one(&self.patient);
         let released: i64 = within("releasing files", released).await?;
         Ok(u64::try_from(released).unwrap_or_default())

@@ -51,6 +51,22 @@ pub struct Server {
     pub now: DateTime<Utc>,
     #[sqlx(skip)]
     pub here: DateTime<Utc>,
+    /// Whether the role sees the transactions of other roles.
+    pub sees_all: bool,
+    /// What keeps old versions of rows from being removed, the oldest first, as far as the role sees it.
+    #[sqlx(skip)]
+    pub snapshots: Vec<OldSnapshot>,
+}
+
+/// A transaction that may still read old versions of rows, which a vacuum can't remove then.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct OldSnapshot {
+    /// Whose it is, in words.
+    pub holder: String,
+    /// How many transactions have begun since.
+    pub age: i64,
+    /// How long ago it began, if that is known.
+    pub seconds: Option<i64>,
 }
 
 /// The migrations of the database, compared with those of this release.
@@ -91,7 +107,25 @@ SELECT current_setting('server_version') AS version,
        coalesce((SELECT ms FROM timeouts WHERE name = 'statement_timeout'), 0) AS statement_timeout,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS ssl,
        current_user::text AS \"user\",
+       pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
        clock_timestamp() AS now";
+
+/// Transactions, also prepared ones; and standbys with `hot_standby_feedback`, with and without a slot.
+const SNAPSHOTS: &str = "
+SELECT holder, age, seconds FROM (
+    SELECT coalesce(nullif(application_name, ''), backend_type) || ' (pid ' || pid || ', role ' || coalesce(usename, '-') || ')' AS holder,
+           age(backend_xmin)::bigint AS age, extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
+    FROM pg_stat_activity
+    WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
+    UNION ALL
+    SELECT 'the prepared transaction ' || gid, age(transaction)::bigint, extract(epoch FROM clock_timestamp() - prepared)::bigint
+    FROM pg_prepared_xacts WHERE database = current_database()
+    UNION ALL
+    SELECT 'the replication slot ' || slot_name, age(xmin)::bigint, NULL FROM pg_replication_slots WHERE xmin IS NOT NULL
+    UNION ALL
+    SELECT 'the standby ' || coalesce(nullif(application_name, ''), client_addr::text, '-'), age(backend_xmin)::bigint, NULL
+    FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
+) AS all_of_them ORDER BY age DESC LIMIT 10";
 
 /// The rights of the documented grants (docs/reliability.md). Entries of the audit are only added and removed by age.
 const GRANTS: &str = "
@@ -163,9 +197,11 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 async fn server(connection: &mut PgConnection) -> Result<Server, sqlx::Error> {
     let before = Utc::now();
-    let server: Server = sqlx::query_as(SERVER).fetch_one(connection).await?;
+    let server: Server = sqlx::query_as(SERVER).fetch_one(&mut *connection).await?;
     // The answer was written between the two.
-    Ok(Server { here: before + (Utc::now() - before) / 2, ..server })
+    let here = before + (Utc::now() - before) / 2;
+    let snapshots = sqlx::query_as(SNAPSHOTS).fetch_all(connection).await?;
+    Ok(Server { here, snapshots, ..server })
 }
 
 async fn migrations(migrator: &Migrator, connection: &mut PgConnection) -> Result<Migrations, MigrateError> {

@@ -1,6 +1,10 @@
 //! Leases, by the clock of the database, which is the only one that replicas share.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, pool::PoolConnection};
@@ -9,7 +13,8 @@ use uuid::Uuid;
 use super::{
     Error, Store,
     connections::acquire,
-    error::{connected, within},
+    error::{connected, likewise, within},
+    group_commit::{BatchWriter, GroupCommit},
 };
 use sparkgate_submission::Installation;
 
@@ -23,54 +28,81 @@ pub fn replica(session: Uuid) -> String {
 pub(super) const ALIVE: &str =
     "(expires_at > clock_timestamp() AND expires_at <= clock_timestamp() + interval '30 seconds')";
 
+/// What a renewal found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// The leases that were renewed.
+    pub names: HashSet<String>,
+    /// The leases that other holders have, apart from those of replicas.
+    pub elsewhere: HashSet<String>,
+}
+
+/// A lease that is to be acquired: its name, its holder, and for how long.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    name: String,
+    holder: Uuid,
+    ttl: Duration,
+}
+
+/// Maximum number of leases that are acquired together.
+const TOGETHER: usize = 1000;
+
+/// Group commits of concurrent calls: a replica may want a lease for each of many namespaces.
+#[derive(Debug)]
+pub(super) struct Groups(GroupCommit<Wanted, Result<bool, Error>>);
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self(GroupCommit::new(1, TOGETHER))
+    }
+}
+
+const ACQUIRING: &str = "acquiring a lease";
+
 impl Store {
-    /// Acquires a lease that is free, has expired, or is the holder's own. `false` if another holder has it. This is checked
-    /// before anything is written, because an upsert that changes nothing still locks the row.
+    /// Acquires a lease that is free, has expired, or is the holder's own. `false` if another holder has it, or if its row is
+    /// locked. Concurrent calls share a statement. A call that is dropped is carried out anyway: its lease expires.
     ///
     /// `ttl` is at most 30 seconds: a longer lease counts as expired.
     pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
-        let action = "acquiring a lease";
-        let mut connection = self.for_lease(action).await?;
-        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "INSERT INTO leases (name, holder, expires_at)
-             SELECT $1, $2, clock_timestamp() + make_interval(secs => $3)
-             WHERE NOT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND {ALIVE})
-             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
-                 epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END
-             WHERE leases.holder = excluded.holder OR NOT {OLD_ALIVE}",
-            OLD_ALIVE = ALIVE.replace("expires_at", "leases.expires_at"),
-        )))
-        .bind(name)
-        .bind(holder)
-        .bind(ttl.as_secs_f64())
-        .execute(&mut *connection);
-        Ok(within(action, statement).await?.rows_affected() == 1)
+        let wanted = Wanted { name: name.to_owned(), holder, ttl };
+        let acquired = self.groups.leases.0.call(wanted, None, || Acquirer(self.clone())).await;
+        acquired
+            .unwrap_or_else(|why| Err(Error::Unavailable { action: ACQUIRING, source: io::Error::other(why).into() }))
     }
 
-    /// Returns whether another holder has a lease that has not expired.
-    pub async fn lease_is_held_by_another(&self, name: &str, holder: Uuid) -> Result<bool, Error> {
-        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
-            "SELECT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND {ALIVE})",
-        )))
-        .bind(name)
-        .bind(holder)
-        .fetch_one(&self.leases);
-        within("reading the holder of a lease", statement).await
-    }
-
-    /// Renews all leases of a holder that have not expired, and returns their names. It waits for no lock: a lease whose row
-    /// another transaction holds is skipped, and its loss affects no other lease.
-    pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
+    /// Renews those of these leases that a holder has and that have not expired, and no other: a lease that its holder no longer
+    /// wants, or doesn't know that it has, expires. It waits for no lock: a lease whose row another transaction holds is skipped,
+    /// and its loss affects no other lease.
+    pub async fn renew_leases(&self, holder: Uuid, names: &[String], ttl: Duration) -> Result<Renewed, Error> {
         let action = "renewing leases";
         let mut connection = self.for_lease(action).await?;
-        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
-            "UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => $2)
-             WHERE name IN (SELECT name FROM leases WHERE holder = $1 AND {ALIVE} FOR UPDATE SKIP LOCKED) RETURNING name",
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "WITH renewed AS (
+                 UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => $3)
+                 WHERE name IN (SELECT name FROM leases WHERE holder = $1 AND name = ANY($2) AND {ALIVE}
+                                FOR UPDATE SKIP LOCKED)
+                 RETURNING name
+             )
+             SELECT name, true FROM renewed
+             UNION ALL
+             SELECT name, false FROM leases WHERE holder <> $1 AND name NOT LIKE 'replica/%' AND {ALIVE}",
         )))
         .bind(holder)
+        .bind(names)
         .bind(ttl.as_secs_f64())
         .fetch_all(&mut *connection);
-        within(action, statement).await
+        let all: Vec<(String, bool)> = within(action, statement).await?;
+        let mut found = Renewed::default();
+        for (name, is_renewed) in all {
+            if is_renewed {
+                found.names.insert(name)
+            } else {
+                found.elsewhere.insert(name)
+            };
+        }
+        Ok(found)
     }
 
     /// Ends one lease of a holder.
@@ -149,5 +181,63 @@ impl Store {
         let statement = sqlx::query_as("SELECT id, key FROM installation").fetch_one(&self.patient);
         let (id, key): (Uuid, Vec<u8>) = within("reading the installation's id", statement).await?;
         Ok(Installation::new(id, key))
+    }
+}
+
+/// Acquires groups of leases.
+struct Acquirer(Store);
+
+impl BatchWriter<Wanted, Result<bool, Error>> for Acquirer {
+    async fn write(&self, group: Vec<Wanted>) -> Vec<Result<bool, Error>> {
+        // Of several holders that want the same lease, the first in the group may get it.
+        let mut first: BTreeMap<&str, &Wanted> = BTreeMap::new();
+        for wanted in &group {
+            first.entry(&wanted.name).or_insert(wanted);
+        }
+        match self.acquire(first.values()).await {
+            Ok(acquired) => {
+                let has = |wanted: &Wanted| {
+                    acquired.contains(&wanted.name)
+                        && first.get(wanted.name.as_str()).is_some_and(|first| first.holder == wanted.holder)
+                };
+                group.iter().map(|wanted| Ok(has(wanted))).collect()
+            }
+            Err(error) => group.iter().map(|_| Err(likewise(&error))).collect(),
+        }
+    }
+}
+
+impl Acquirer {
+    /// Returns the names of the leases that were acquired. Nothing is written for the others, and their rows aren't locked.
+    async fn acquire<'a>(&self, all: impl Iterator<Item = &'a &'a Wanted> + Clone) -> Result<HashSet<String>, Error> {
+        let mut connection = self.0.for_lease(ACQUIRING).await?;
+        let names: Vec<&str> = all.clone().map(|wanted| wanted.name.as_str()).collect();
+        let holders: Vec<Uuid> = all.clone().map(|wanted| wanted.holder).collect();
+        let seconds: Vec<f64> = all.map(|wanted| wanted.ttl.as_secs_f64()).collect();
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+            "WITH wanted AS MATERIALIZED (
+                 SELECT * FROM unnest($1::text[], $2::uuid[], $3::float8[]) AS wanted (name, new_holder, seconds)
+             ), free AS MATERIALIZED (
+                 SELECT name FROM leases JOIN wanted USING (name) WHERE holder = new_holder OR NOT {ALIVE}
+                 ORDER BY name FOR UPDATE OF leases SKIP LOCKED
+             ), taken AS (
+                 UPDATE leases l SET holder = new_holder, expires_at = clock_timestamp() + make_interval(secs => seconds),
+                     epoch = epoch + CASE WHEN holder = new_holder THEN 0 ELSE 1 END
+                 FROM free JOIN wanted USING (name) WHERE l.name = free.name
+                 RETURNING l.name
+             ), made AS (
+                 INSERT INTO leases (name, holder, expires_at)
+                 SELECT name, new_holder, clock_timestamp() + make_interval(secs => seconds) FROM wanted
+                 WHERE NOT EXISTS (SELECT FROM leases l WHERE l.name = wanted.name)
+                 ORDER BY name ON CONFLICT DO NOTHING
+                 RETURNING name
+             )
+             SELECT name FROM taken UNION ALL SELECT name FROM made",
+        )))
+        .bind(names)
+        .bind(holders)
+        .bind(seconds)
+        .fetch_all(&mut *connection);
+        Ok(within(ACQUIRING, statement).await?.into_iter().collect())
     }
 }

@@ -20,6 +20,7 @@ mod file_list;
 mod file_uploads;
 mod files;
 mod group_commit;
+mod history;
 mod inspect;
 mod kept_logs;
 mod kill;
@@ -49,6 +50,7 @@ use std::{sync::Arc, time::Duration};
 
 use connections::Connections;
 use error::within;
+use history::Histories;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
@@ -68,10 +70,11 @@ pub use figures::{LiveCount, PoolUse};
 pub use file_list::{DeletedFile, ListedFile};
 pub use file_uploads::{AddedPart, FilePart, FileUpload, Received};
 pub use files::{AddedFile, FileRecord, NewFile, UsedFile};
-pub use inspect::{Inspection, Migrations, Server};
+pub use history::LostNumbers;
+pub use inspect::{Inspection, Migrations, OldSnapshot, Server};
 pub use kept_logs::{KeptLog, LogEnd};
 pub use kill::KillAnswer;
-pub use lease::replica;
+pub use lease::{Renewed, replica};
 pub use livy::LivyBatch;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
@@ -94,6 +97,7 @@ pub use webhooks::{
 struct Groups {
     accept: accept::Groups,
     launches: launches::Groups,
+    leases: lease::Groups,
 }
 
 /// The submissions, in Postgres. Cheap to clone.
@@ -112,6 +116,7 @@ pub struct Store {
     /// For leases, which must not wait for other statements.
     leases: PgPool,
     groups: Arc<Groups>,
+    histories: Arc<Histories>,
     /// Where entries of the audit go besides the database.
     audit_log: Option<Arc<dyn AuditLog>>,
 }
@@ -127,8 +132,15 @@ impl Store {
             patience: Duration::from_secs(8),
             long_reads: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             groups: Arc::default(),
+            histories: Arc::default(),
             audit_log: None,
         }
+    }
+
+    /// Returns how often the database turned out to have another history than before. The claims and leases of this process
+    /// are of the history in which they were acquired.
+    pub fn history(&self) -> u64 {
+        self.histories.count()
     }
 
     /// Checks that the database answers.

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use sqlx::{Either, Row as _};
 
 use self::horizon::Seen;
-use super::{Error, Store, error::within, row::ends};
+use super::{Error, LostNumbers, Store, error::within, row::ends};
 
 pub use self::horizon::Horizon;
 
@@ -15,6 +15,8 @@ pub use self::horizon::Horizon;
 const LOCK: i64 = 0x7370_6b65_7665_6e74;
 /// Maximum number of events that one transaction numbers.
 pub const NUMBERED_AT_ONCE: u64 = 1000;
+/// The distance from the last number to the first one in another history: more numbers than can have been lost.
+const SKIPPED: i64 = 1_000_000_000;
 
 /// How far events are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +25,19 @@ pub struct Numbered {
     pub last: i64,
     /// Some committed events have no number yet.
     pub more: bool,
+    /// The database has another history than its numbers, which are to be continued in it.
+    pub is_new_history: bool,
+    /// The numbers that were lost with the last history.
+    pub lost: Option<LostNumbers>,
 }
 
 #[derive(sqlx::FromRow)]
 struct Row {
     last: i64,
     more: bool,
+    is_new_history: bool,
+    lost_after: Option<i64>,
+    lost_until: Option<i64>,
     #[sqlx(flatten)]
     seen: Seen,
 }
@@ -38,7 +47,8 @@ impl Store {
     pub async fn numbered(&self, horizon: &mut Horizon) -> Result<Numbered, Error> {
         let (after, candidate) = horizon.bounds();
         let statement = sqlx::query_as(
-            "SELECT last, EXISTS (SELECT FROM submission_events WHERE sequence IS NULL AND id > $1) AS more,
+            "SELECT last, lost_after, lost_until,
+                 history IS DISTINCT FROM coalesce(database_history(), history) AS is_new_history, EXISTS (SELECT FROM submission_events WHERE sequence IS NULL AND id > $1) AS more,
                  EXISTS (SELECT FROM submission_events WHERE sequence IS NULL AND id > $1 AND id <= $2) AS open,
                  pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
                  pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
@@ -48,9 +58,12 @@ impl Store {
         .bind(after)
         .bind(candidate)
         .fetch_one(&self.patient);
-        let Row { last, more, seen } = within("looking for new events", statement).await?;
+        let Row { last, more, is_new_history, lost_after, lost_until, seen } =
+            within("looking for new events", statement).await?;
         horizon.take(seen);
-        Ok(Numbered { last, more })
+        let lost = lost_after.zip(lost_until).map(|(after, until)| LostNumbers { after, until });
+        self.histories.see(last, lost);
+        Ok(Numbered { last, more, is_new_history, lost })
     }
 
     /// Returns the highest number that was assigned, for requests.
@@ -61,7 +74,7 @@ impl Store {
     }
 
     /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and returns how many. Does nothing while
-    /// another transaction is numbering.
+    /// another transaction is numbering. In another history of the database, it first skips the numbers that may be lost.
     pub async fn number_events(&self, horizon: &Horizon) -> Result<u64, Error> {
         self.number(horizon, None).await
     }
@@ -102,16 +115,21 @@ fn returning_ends() -> String {
     format!(" RETURNING CASE WHEN e.state IN ('{ends}') THEN e.submission_id END AS ended, e.attempt")
 }
 
-/// Returns three statements in one message: one round trip, and a transaction that ends by itself even if its caller is
+/// Returns four statements in one message: one round trip, and a transaction that ends by itself even if its caller is
 /// dropped.
 ///
-/// Each statement has its own snapshot, whatever the server's default is, so the third sees what the previous holder of the
-/// lock has committed. It waits for concurrent deletions, so that no number is assigned to a deleted event.
+/// Each statement has its own snapshot, whatever the server's default is, so those under the lock see what its previous holder
+/// has committed. The last one waits for concurrent deletions, so that no number is assigned to a deleted event.
 fn statements(horizon: &Horizon) -> String {
     let (after, _) = horizon.bounds();
     format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
          SELECT set_config('sparkgate.numbers', pg_try_advisory_xact_lock({LOCK})::text, true);
+         UPDATE event_sequence SET history = database_history(),
+             last = last + CASE WHEN history IS NULL THEN 0 ELSE {SKIPPED} END,
+             lost_after = CASE WHEN history IS NOT NULL THEN last END,
+             lost_until = CASE WHEN history IS NOT NULL THEN last + {SKIPPED} END
+         WHERE current_setting('sparkgate.numbers')::boolean AND history IS DISTINCT FROM coalesce(database_history(), history);
          WITH unnumbered AS MATERIALIZED (
              SELECT ctid AS tuple, id FROM submission_events
              WHERE sequence IS NULL AND id > {after} AND current_setting('sparkgate.numbers')::boolean

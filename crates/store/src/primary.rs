@@ -5,28 +5,95 @@
 //! opened. So only connections through poolers need later checks; a standby refuses writes anyway. A check before each
 //! statement would double the calls, so a busy pool checks four times a second, and before each statement while a recent check
 //! failed.
+//!
+//! An old primary that was cut off may still accept writes after its standby was promoted. Once a connection of this process leads
+//! to the new one, which has a later timeline, connections to the old one are closed.
 
 use std::{
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
 
-use futures::FutureExt;
+use futures::{FutureExt, TryStreamExt};
 use sqlx::{
     AssertSqlSafe, PgConnection, Row,
     postgres::{PgPoolOptions, PgRow},
 };
 
+use super::error::is_outage;
+
 /// A standby returns `on` for the second part, whatever is set; so does a read-only primary, which is being replaced.
 const QUESTION: &str = "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'";
 
-/// Returns whether this connection leads to the server that accepts writes.
-pub(super) async fn is_primary(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let row: PgRow = sqlx::raw_sql(QUESTION).fetch_one(connection).await?;
-    row.try_get(0)
+/// The second statement of the check: the server's system identifier and its timeline.
+const TIMELINE: &str = "SELECT system_identifier::text, CASE WHEN NOT pg_is_in_recovery()
+         THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END FROM pg_control_system()";
+
+/// Returns whether this connection leads to the server that accepts writes, and not to a predecessor of it.
+pub(super) async fn is_primary(connection: &mut PgConnection, timelines: &Timelines) -> Result<bool, sqlx::Error> {
+    if timelines.unknown.load(Relaxed) {
+        let row: PgRow = sqlx::raw_sql(QUESTION).fetch_one(connection).await?;
+        return row.try_get(0);
+    }
+    // Both in one message.
+    let both = format!("{QUESTION}; {TIMELINE}");
+    let mut answers = sqlx::raw_sql(AssertSqlSafe(both)).fetch(connection);
+    let row = answers.try_next().await?.ok_or(sqlx::Error::RowNotFound)?;
+    let is_primary: bool = row.try_get(0)?;
+    let said = async {
+        let row = answers.try_next().await?.ok_or(sqlx::Error::RowNotFound)?;
+        // Read to the end: the connection serves others.
+        while answers.try_next().await?.is_some() {}
+        Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?))
+    };
+    let (system, timeline) = match said.await {
+        Ok(said) => said,
+        // A service that is compatible with Postgres may have no write-ahead log of its own.
+        Err(error @ sqlx::Error::Database(_)) if !is_outage(&error) => {
+            tracing::debug!("the server doesn't tell its timeline: {error}");
+            timelines.unknown.store(true, Relaxed);
+            return Ok(is_primary);
+        }
+        Err(error) => return Err(error),
+    };
+    let timeline = timeline.and_then(|digits| u32::from_str_radix(&digits, 16).ok());
+    Ok(is_primary && timeline.is_none_or(|timeline| timelines.is_current(&system, timeline, Instant::now())))
+}
+
+/// An earlier timeline is believed if no connection has led to the later one for this long: the data were restored.
+const FORGOTTEN: Duration = Duration::from_secs(30);
+
+/// The latest timeline of the database's server that any connection of this process has led to.
+#[derive(Debug, Default)]
+pub(super) struct Timelines {
+    latest: Mutex<Option<Timeline>>,
+    /// The server doesn't tell.
+    unknown: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Timeline {
+    system: String,
+    number: u32,
+    /// When a connection led to it last.
+    seen: Instant,
+}
+
+impl Timelines {
+    /// Returns whether a server with this timeline is the latest known one. A server of another origin replaces it.
+    fn is_current(&self, system: &str, number: u32, now: Instant) -> bool {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_earlier = latest
+            .as_ref()
+            .is_some_and(|latest| latest.system == system && number < latest.number && now - latest.seen < FORGOTTEN);
+        if !is_earlier {
+            *latest = Some(Timeline { system: system.to_owned(), number, seen: now });
+        }
+        !is_earlier
+    }
 }
 
 /// How long a check is valid, for the whole pool.
@@ -72,19 +139,20 @@ impl Belief {
 
 /// Configures a pool whose connections lead to a primary when they are opened and are checked repeatedly; others are closed.
 /// This replaces sqlx's own ping. `settings` are statements that run on each new connection.
-pub(super) fn primary_only(options: PgPoolOptions, settings: String) -> PgPoolOptions {
+pub(super) fn primary_only(options: PgPoolOptions, settings: String, timelines: Arc<Timelines>) -> PgPoolOptions {
     let belief = Arc::new(Belief::new());
     let settings: Arc<str> = settings.into();
+    let known = timelines.clone();
     options
         .test_before_acquire(false)
-        .after_connect(move |connection, _| made(connection, settings.clone()).boxed())
-        .before_acquire(move |connection, known| {
-            let belief = belief.clone();
+        .after_connect(move |connection, _| made(connection, settings.clone(), known.clone()).boxed())
+        .before_acquire(move |connection, of| {
+            let (belief, timelines) = (belief.clone(), timelines.clone());
             async move {
-                if !belief.is_to_be_asked(known.idle_for, belief.now()) {
+                if !belief.is_to_be_asked(of.idle_for, belief.now()) {
                     return Ok(true);
                 }
-                let primary = is_primary(connection).await;
+                let primary = is_primary(connection, &timelines).await;
                 belief.answered(matches!(primary, Ok(true)), belief.now());
                 primary
             }
@@ -92,16 +160,27 @@ pub(super) fn primary_only(options: PgPoolOptions, settings: String) -> PgPoolOp
         })
 }
 
-async fn made(connection: &mut PgConnection, settings: Arc<str>) -> Result<(), sqlx::Error> {
-    if is_primary(connection).await? {
+async fn made(connection: &mut PgConnection, settings: Arc<str>, timelines: Arc<Timelines>) -> Result<(), sqlx::Error> {
+    if is_primary(connection, &timelines).await? {
         return sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop);
     }
-    Err(sqlx::Error::Configuration("the server is a standby, or read-only".into()))
+    Err(sqlx::Error::Configuration("the server is a standby, read-only, or the primary before a failover".into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_with_an_earlier_timeline_is_refused_while_the_later_one_is_there() {
+        let (timelines, now) = (Timelines::default(), Instant::now());
+        assert!(timelines.is_current("1", 1, now) && timelines.is_current("1", 2, now));
+        assert!(!timelines.is_current("1", 1, now + FORGOTTEN / 2), "the old primary");
+        assert!(timelines.is_current("1", 2, now + FORGOTTEN / 2));
+        assert!(!timelines.is_current("1", 1, now + FORGOTTEN));
+        assert!(timelines.is_current("1", 1, now + FORGOTTEN * 2), "restored from a backup");
+        assert!(timelines.is_current("1", 2, now) && timelines.is_current("2", 1, now), "another server");
+    }
 
     #[test]
     fn a_busy_pool_checks_periodically_and_a_doubted_one_each_time() {

@@ -56,3 +56,21 @@ impl Session {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that lost its client keeps the locks of its last statement until it notices.
+    #[test]
+    fn every_connection_limits_locks_statements_and_silence() {
+        for session in [REQUESTS, ACCEPTING, WORKERS, LEASES] {
+            let statements = session.statements();
+            for setting in ["lock_timeout", "statement_timeout", "tcp_user_timeout"] {
+                let (_, value) = statements.split_once(&format!("SET {setting} = ")).unwrap();
+                let value: String = value.chars().take_while(char::is_ascii_digit).collect();
+                assert!((1..=10_000).contains(&value.parse::<u32>().unwrap()), "{statements}");
+            }
+        }
+    }
+}

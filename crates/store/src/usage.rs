@@ -111,13 +111,17 @@ pub(super) const COLUMNS: &str = "id, tenant, principal, owner, namespace, label
 /// first. A pod without a node reserves nothing.
 pub(super) fn pods(these: &str) -> String {
     let of_submission = "id, tenant, principal, owner, namespace, labels";
+    // Accepted after the end of its pod: by a clock of the database that was ahead.
+    let possible = |ended: &str| format!("CASE WHEN created_at <= coalesce({ended}, now()) THEN created_at END");
+    let (accepted, accepted_before) =
+        (possible("pod_ended_at, finished_at"), possible("a.pod_ended_at, a.finished_at"));
     format!(
         "tries AS (
-             SELECT {of_submission}, created_at AS accepted_at, attempt, pod_millicores, pod_memory_bytes, coalesce(pod_since, started_at) AS since,
+             SELECT {of_submission}, {accepted} AS accepted_at, attempt, pod_millicores, pod_memory_bytes, coalesce(pod_since, started_at) AS since,
                     pod_ended_at, coalesce(pod_ended_at, finished_at) AS ended_at
              FROM {these}
              UNION ALL
-             SELECT {of_submission}, these.created_at, a.attempt, a.pod_millicores, a.pod_memory_bytes, coalesce(a.pod_since, a.started_at),
+             SELECT {of_submission}, {accepted_before}, a.attempt, a.pod_millicores, a.pod_memory_bytes, coalesce(a.pod_since, a.started_at),
                     a.pod_ended_at, coalesce(a.pod_ended_at, a.finished_at)
              FROM attempts a JOIN (SELECT {of_submission}, created_at FROM {these}) AS these ON id = submission_id
          ), pods AS (
@@ -263,8 +267,8 @@ impl UsageFilter {
 /// The beginning of a day in UTC.
 const MIDNIGHT: &str = "::timestamp AT TIME ZONE 'UTC')";
 
-/// How far usage is settled. A statement that settles names the version, and changes nothing under another one: of two concurrent
-/// ones, one settles.
+/// How far usage is settled by time: only of submissions from before they were marked. A statement that settles names the version,
+/// and changes nothing under another one: of two concurrent ones, one settles.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
 pub(super) struct Settled {
     pub(super) until: DateTime<Utc>,
@@ -282,24 +286,34 @@ impl Store {
     pub async fn settle_usage(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<u64, Error> {
         let Settled { until, version } = self.usage_settled().await?;
         let (pods, kept) = (pods("these"), kept());
-        // Those that ended in the same microsecond are settled together.
+        // A submission is marked, whenever it ended. Those without a mark that ended in the same microsecond are settled together. The
+        // time moves on with both, for the release before.
         let statement = format!(
-            "WITH page AS (
-                 SELECT finished_at FROM submissions
-                 WHERE finished_at >= $1 AND finished_at < now() - {SETTLES} ORDER BY finished_at LIMIT $2
+            "WITH marked AS (
+                 SELECT id AS due, finished_at AS due_since FROM submissions
+                 WHERE NOT settled AND finished_at < now() - {SETTLES}
+                 ORDER BY finished_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
+             ), unmarked AS (
+                 SELECT id AS due, finished_at AS due_since FROM submissions
+                 WHERE settled IS NULL AND finished_at >= $1 AND finished_at < now() - {SETTLES}
+                 ORDER BY finished_at FETCH FIRST $2 ROWS WITH TIES
              ), next AS (
-                 SELECT CASE WHEN count(*) < $2 THEN greatest($1, now() - {SETTLES})
-                     ELSE max(finished_at) + interval '1 microsecond' END AS next_until, count(*) > 0 AS are_some
-                 FROM page
-             ), settled AS (
-                 UPDATE usage_settled SET until = next_until, version = version + 1 FROM next
+                 SELECT greatest($1, least((SELECT {reached} FROM marked), (SELECT {reached} FROM unmarked))) AS next_until,
+                     EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM unmarked) AS are_some
+             ), begun AS (
+                 UPDATE usage_settled SET until = next_until, version = version + 1, marks = marks + 1 FROM next
                  WHERE version = $3 AND {BELIEVED} AND (are_some OR next_until > $1 + interval '10 minutes')
-                 RETURNING next_until
+                 RETURNING true
              ), these AS (
-                 SELECT {COLUMNS} FROM submissions
-                 WHERE finished_at >= $1 AND finished_at < (SELECT next_until FROM settled)
+                 UPDATE submissions SET settled = true
+                 FROM (SELECT * FROM marked UNION ALL SELECT * FROM unmarked) AS due
+                 WHERE id = due AND EXISTS (SELECT FROM begun) AND settled IS NOT TRUE
+                 RETURNING {COLUMNS}
              ), {pods}, {kept}
-             SELECT count(*) FROM these"
+             SELECT count(*) FROM these",
+            reached = format_args!(
+                "CASE WHEN count(*) < $2 THEN now() - {SETTLES} ELSE max(due_since) + interval '1 microsecond' END"
+            ),
         );
         let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
             .bind(until)
@@ -349,17 +363,23 @@ impl Scoped {
     ) -> Result<UsageReport, Error> {
         let action = "computing usage";
         let mut query = QueryBuilder::<Postgres>::new("WITH these AS (");
-        for (nth, ended) in [true, false].into_iter().enumerate() {
+        // Settled ones are in the sums.
+        for (nth, these) in [
+            " AND NOT settled AND finished_at >= (",
+            " AND settled IS NULL AND finished_at >= greatest((SELECT until FROM usage_settled), (",
+            " AND finished_at IS NULL AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",
+        ]
+        .into_iter()
+        .enumerate()
+        {
             query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
-            query.push(" FROM submissions s WHERE created_at < (").push_bind(filter.until).push(MIDNIGHT);
-            if ended {
-                // Settled ones are in the sums.
-                query.push(" AND finished_at >= greatest((SELECT until FROM usage_settled), (").push_bind(filter.since);
-                query.push(MIDNIGHT).push(" - ").push(OUTLIVES).push(")");
-            } else {
-                query.push(" AND finished_at IS NULL");
-                query.push(" AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')");
+            query.push(" FROM submissions s WHERE true").push(these);
+            if nth < 2 {
+                query.push_bind(filter.since).push(MIDNIGHT).push(" - ").push(OUTLIVES);
+                query.push(if nth == 0 { "" } else { ")" });
             }
+            // By a clock that was ahead, a submission is accepted after its end.
+            query.push(" AND least(created_at, finished_at) < (").push_bind(filter.until).push(MIDNIGHT);
             query.push(" AND ");
             self.scope.push_condition(&mut query, "s");
             filter.push_to(&mut query);

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Finding, clocks};
 use crate::{
     service::{EncryptionKeys, error_chain},
-    store::{ConnectError, DatabaseSettings, Inspection, Migrations, Server, Store},
+    store::{ConnectError, DatabaseSettings, Inspection, Migrations, OldSnapshot, Server, Store},
 };
 
 /// The oldest release of Postgres that is tested.
@@ -16,6 +16,10 @@ const OLDEST: i32 = 14;
 const MIGRATIONS: Duration = Duration::from_secs(15 * 60);
 /// Clocks that differ by this much delay time limits and clean-up.
 const FAR: TimeDelta = TimeDelta::seconds(60);
+/// A transaction that is open for this long, or since so many others, slows the gateway down: its busiest rows have a new version with
+/// each event.
+const OLD_SECONDS: i64 = 3600;
+const OLD_AGE: i64 = 1_000_000;
 
 /// Checks the database. Returns a store that reads it, if it can be used.
 pub async fn check_database(settings: &DatabaseSettings, findings: &mut Vec<Finding>) -> Option<Store> {
@@ -35,6 +39,7 @@ pub async fn check_database(settings: &DatabaseSettings, findings: &mut Vec<Find
     findings.push(encryption(settings, &server));
     findings.push(connections(settings, &server));
     findings.push(timeouts(&server));
+    findings.push(snapshots(&server));
     findings.push(clocks("database.clock", "the database", server.now, server.here, FAR));
     (is_migrated && missing_grants.is_empty()).then_some(store)
 }
@@ -241,6 +246,27 @@ fn timeouts(server: &Server) -> Finding {
         shown(server.statement_timeout)
     );
     Finding::ok(CHECK, text)
+}
+
+/// Old versions of rows stay as long as an old transaction might read them, and each statement walks past them.
+fn snapshots(server: &Server) -> Finding {
+    const CHECK: &str = "database.snapshots";
+    let is_old = |it: &&OldSnapshot| it.age >= OLD_AGE || it.seconds.is_some_and(|seconds| seconds >= OLD_SECONDS);
+    let since = |OldSnapshot { holder, age, seconds }: &OldSnapshot| match seconds {
+        Some(seconds) => format!("{holder}, for {} minutes and {age} transactions", seconds / 60),
+        None => format!("{holder}, for {age} transactions"),
+    };
+    let old: Vec<_> = server.snapshots.iter().filter(is_old).map(since).collect();
+    if !old.is_empty() {
+        let text =
+            format!("old transactions keep versions of rows that each statement has to skip: {}", old.join("; "));
+        let remedy = "end them: a forgotten session, a dump that takes hours, a prepared transaction, a slot or a standby with \
+                      hot_standby_feedback that is behind";
+        return Finding::warning(CHECK, text, remedy);
+    }
+    let unseen =
+        if server.sees_all { "" } else { " that this role sees (pg_read_all_stats shows those of other roles)" };
+    Finding::ok(CHECK, format!("no transaction{unseen} is old"))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ impl Keeper {
 fn stage(container: &Container, is_deleting: bool, is_gone: bool) -> Option<Stage> {
     match container {
         Container::Terminated { .. } => Some(Stage::Ended),
-        _ if is_gone => Some(Stage::Ended),
+        _ if is_gone => Some(Stage::Gone),
         Container::Running { .. } if is_deleting => Some(Stage::Ending),
         Container::Running { .. } => Some(Stage::Running),
         Container::Absent | Container::Waiting { .. } => None,

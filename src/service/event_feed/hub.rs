@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 
 use super::ring::{Next, PublishedEvent, Ring};
-use crate::store::{Event, Horizon};
+use crate::store::{Event, Horizon, LostNumbers};
 
 /// Events in memory. One usually takes some hundred bytes, and never more than some kilobytes.
 const CAPACITY: usize = 4096;
@@ -22,6 +22,8 @@ pub(super) struct Newest {
     pub(super) sequence: i64,
     /// Incremented when the database has lost events that were sent already.
     pub(super) history: u64,
+    /// Numbers that were lost with an earlier history of the database.
+    pub(super) lost: Option<LostNumbers>,
 }
 
 /// The newest events, and their subscribers.
@@ -44,6 +46,8 @@ pub(super) struct Hub {
 pub(super) struct Rounds {
     pub(super) begun: bool,
     pub(super) horizon: Horizon,
+    /// The sequence of ids was found to be past all events.
+    pub(super) ids_are_new: bool,
 }
 
 /// The slot of one subscriber, until it is dropped.
@@ -60,7 +64,7 @@ impl Default for Hub {
     fn default() -> Self {
         Self {
             ring: RwLock::new(Ring::new(CAPACITY)),
-            newest: watch::Sender::new(Newest { sequence: 0, history: 0 }),
+            newest: watch::Sender::new(Newest { sequence: 0, history: 0, lost: None }),
             numbered: watch::Sender::new(0),
             rounds: Mutex::default(),
             changed: Notify::new(),
@@ -147,6 +151,17 @@ impl Hub {
     pub(super) fn went_back(&self, last: i64) {
         self.set(|ring| ring.reset(last));
         self.newest.send_modify(|newest| newest.history += 1);
+    }
+
+    /// Continues after numbers that were lost with a history of the database: those that have read one of them have read
+    /// changes that never happened, and all others continue. The lost numbers are known before anything that follows them.
+    pub(super) fn lose(&self, lost: LostNumbers) {
+        self.newest.send_modify(|newest| newest.lost = Some(lost));
+        self.set(|ring| {
+            if ring.newest() > lost.after {
+                ring.reset(lost.until);
+            }
+        });
     }
 
     fn set(&self, change: impl FnOnce(&mut Ring)) {

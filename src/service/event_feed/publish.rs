@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventFeed, ended_spans};
+use super::{EventFeed, ended_spans, hub::Newest};
 use crate::{
     service::error::{Error, error_chain},
-    store::{Horizon, NUMBERED_AT_ONCE},
+    store::{Horizon, NUMBERED_AT_ONCE, Numbered},
     traces,
 };
 
@@ -57,16 +57,23 @@ impl EventFeed {
     /// The database fails; the next call continues where this one stopped.
     pub async fn publish(&self) -> Result<Published, Error> {
         let mut rounds = self.hub.rounds.lock().await;
+        if !rounds.ids_are_new {
+            self.store.move_event_ids().await?;
+            rounds.ids_are_new = true;
+        }
         let mut found = self.store.numbered(&mut rounds.horizon).await?;
         let mut numbered = 0;
-        if found.more {
+        if found.more || found.is_new_history {
             numbered = match traces::are_on() {
                 true => self.number_and_trace(&rounds.horizon).await?,
                 false => self.store.number_events(&rounds.horizon).await?,
             };
             found = self.store.numbered(&mut rounds.horizon).await?;
         }
-        self.notice_loss(found.last);
+        if self.notice_loss(&found) {
+            rounds.horizon = Horizon::default();
+            rounds.ids_are_new = false;
+        }
         self.hub.set_numbered(found.last);
         // The round for the first subscriber reads the events that were skipped before, as far as they fit into memory.
         if self.hub.subscribers() > 0 || !rounds.begun {
@@ -89,9 +96,28 @@ impl EventFeed {
         Ok(numbered)
     }
 
-    fn notice_loss(&self, last: i64) {
-        let sent = self.hub.newest().sequence;
-        if last < sent {
+    /// Returns whether the database has lost numbers since the last round.
+    fn notice_loss(&self, found: &Numbered) -> bool {
+        let Numbered { last, lost, .. } = *found;
+        let Newest { sequence: sent, lost: known, .. } = self.hub.newest();
+        if let Some(lost) = lost
+            && Some(lost) != known
+        {
+            // A process that has just started has sent nothing.
+            if sent > 0 {
+                tracing::error!(
+                    last = lost.after,
+                    sent,
+                    next = lost.until + 1,
+                    "the database has another history: a standby was promoted, or a backup was restored. Numbers of events \
+                     continue above all that were sent before"
+                );
+            }
+            self.hub.lose(lost);
+            return true;
+        }
+        let is_behind = last < sent;
+        if is_behind {
             tracing::error!(
                 last,
                 sent,
@@ -99,6 +125,7 @@ impl EventFeed {
             );
             self.hub.went_back(last);
         }
+        is_behind
     }
 
     async fn take_in_events(&self, last: i64) -> Result<(), Error> {

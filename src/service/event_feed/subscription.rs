@@ -102,13 +102,25 @@ impl Subscription {
         if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
         }
-        if self.newest.borrow().history != self.history {
+        let mut next = hub.after(self.cursor, BATCH);
+        // Read after the ring, which skips lost numbers once they are known here.
+        let Newest { history, lost, .. } = *self.newest.borrow();
+        if history != self.history || lost.is_some_and(|lost| lost.contain(self.cursor)) {
             return Err(Interrupted::Expired(self.cursor));
         }
-        let mut events = match hub.after(self.cursor, BATCH) {
+        // No event has one of the numbers in between.
+        if let Some(lost) = lost.filter(|lost| lost.after == self.cursor) {
+            self.cursor = lost.until;
+            next = hub.after(self.cursor, BATCH);
+        }
+        let mut events = match next {
             Next::Here(events) => events,
             Next::Nothing => return Ok(Vec::new()),
-            Next::Older(newest) => self.catch_up(newest).await?,
+            Next::Older(newest) => {
+                // Up to lost numbers first: those after them don't follow immediately.
+                let end = lost.map(|lost| lost.after).filter(|end| self.cursor < *end).unwrap_or(newest);
+                self.catch_up(end).await?
+            }
         };
         if let Some(last) = events.last() {
             self.cursor = last.sequence;
@@ -143,14 +155,15 @@ impl Subscription {
         self.feed.hub.newest().sequence > self.cursor
     }
 
-    /// Reads a page from the database. Numbers have no gaps, so a missing one was deleted.
+    /// Reads a page of the events up to `newest` from the database. Numbers have no gaps, so a missing one was deleted.
     async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
         let (feed, cursor) = (self.feed.clone(), self.cursor);
         let page = detached(async move {
             let _turn = feed.hub.catching_up.acquire().await;
             feed.store.events(cursor, PAGE).await
         });
-        let page = page.await.map_err(Error::from)?;
+        let mut page = page.await.map_err(Error::from)?;
+        page.retain(|event| event.sequence.is_some_and(|sequence| sequence <= newest));
         if !is_whole(self.cursor, newest, &page) {
             return Err(Interrupted::Expired(self.cursor));
         }

@@ -2,7 +2,8 @@
 
 use std::{future::ready, sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use chrono::Utc;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
@@ -12,6 +13,8 @@ use crate::service::error::{Error, error_chain};
 const ROUND: u32 = 500;
 /// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Interval at which deadlines are corrected that were written while the clock of the database was ahead.
+const CORRECTION: Duration = Duration::from_secs(60);
 
 impl Leadership {
     /// Kills a bounded number of overdue submissions, and returns whether more may be due right now. Concurrent calls, also of
@@ -32,8 +35,28 @@ impl Leadership {
         self.leases.while_held("deadlines", &stop, || ready(Ok(true)), || self.deadline_rounds()).await;
     }
 
+    /// Lets timeouts begin now whose deadlines were written by a clock of the database that was ahead.
+    async fn correct_deadlines(&self) -> Result<(), Error> {
+        let Some(until) = self.clock.believed_until("deadlines").await? else { return Ok(()) };
+        let submissions = self.store.bring_deadlines_back(ROUND, Utc::now(), Some(until)).await?;
+        if submissions > 0 {
+            tracing::warn!(
+                submissions,
+                "deadlines corrected that were written while the clock of the database was ahead: the timeouts begin now"
+            );
+        }
+        Ok(())
+    }
+
     async fn deadline_rounds(&self) {
+        let mut corrected: Option<Instant> = None;
         loop {
+            if corrected.is_none_or(|at| at.elapsed() >= CORRECTION) {
+                corrected = Some(Instant::now());
+                if let Err(error) = self.correct_deadlines().await {
+                    tracing::warn!(retry_in = ?CORRECTION, "correcting deadlines failed: {}", error_chain(&error));
+                }
+            }
             let more = self.kill_overdue().await.unwrap_or_else(|error| {
                 tracing::warn!(retry_in = ?PERIOD, "killing overdue submissions failed: {}", error_chain(&error));
                 false

@@ -1,6 +1,9 @@
 //! The leases of this replica, and how long it may rely on them.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use tokio::{
     sync::{Mutex, watch},
@@ -12,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     metrics::{metrics, text},
     service::error::{Error, error_chain},
-    store::{Store, replica},
+    store::{Renewed, Store, replica},
 };
 
 /// How long a lease lasts if it isn't renewed.
@@ -21,18 +24,24 @@ const TTL: Duration = Duration::from_secs(3);
 pub(super) const RENEWAL: Duration = Duration::from_millis(750);
 /// This process stops relying on a lease a little before the database does: a write may still be in flight.
 const MARGIN: Duration = Duration::from_millis(250);
-/// Interval of attempts to acquire a lease that another replica holds. After a crash of its holder, the time until the lease
-/// expires is added.
+const _: () = assert!(MARGIN.as_millis() >= 200);
+/// Interval of attempts to acquire a lease that no other replica holds.
 const TRY: Duration = Duration::from_millis(500);
 /// A renewal may fail twice before the lease is lost.
 const _: () = assert!(RENEWAL.as_millis() * 3 < (TTL.as_millis() - MARGIN.as_millis()));
 
 /// The leases of this process. All belong to one session. When the session is lost, the process starts another one, and the
 /// claims of the old session become free.
+///
+/// A lease lives only as long as this process knows that it holds it: only `held` leases are renewed. One that was acquired or
+/// resigned by a call without an answer expires.
 #[derive(Debug)]
 pub(in crate::service) struct Leases {
     store: Store,
     now: watch::Sender<Session>,
+    /// The leases that other replicas hold, as the last renewal found them. So the traffic of a replica that waits for leases
+    /// doesn't grow with their number.
+    elsewhere: watch::Sender<HashSet<String>>,
     /// Allows one renewal at a time: two could each start a session.
     renewing: Mutex<()>,
 }
@@ -42,23 +51,31 @@ struct Session {
     id: Uuid,
     /// Expiry by this machine's monotonic clock, counted from before the renewal was sent.
     until: Instant,
-    /// Leases that are held in addition to the session's own.
-    held: HashSet<String>,
+    /// Leases that are held in addition to the session's own, and their expiry.
+    held: HashMap<String, Instant>,
+    /// The history of the database in which it began.
+    history: u64,
 }
 
 impl Session {
-    fn new() -> Self {
-        Self { id: Uuid::new_v4(), until: Instant::now(), held: HashSet::new() }
+    fn new(store: &Store) -> Self {
+        Self { id: Uuid::new_v4(), until: Instant::now(), held: HashMap::new(), history: store.history() }
     }
 }
 
 impl Leases {
     pub(in crate::service) fn new(store: Store) -> Self {
-        Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
+        Self {
+            now: watch::Sender::new(Session::new(&store)),
+            store,
+            elsewhere: watch::Sender::default(),
+            renewing: Mutex::default(),
+        }
     }
 
     /// Starts a session or renews it, with all its leases. If the session was lost (the database was unavailable, or this
-    /// process was stopped for too long), starts another one.
+    /// process was stopped for too long), or if the database has another history than when it began, starts another one: what
+    /// this process read and claimed before may never have happened. So its watches list again, too.
     ///
     /// # Errors
     /// The database doesn't answer: the leases expire by themselves.
@@ -77,18 +94,37 @@ impl Leases {
     }
 
     async fn renew_now(&self) -> Result<(), Error> {
-        let id = self.now.borrow().id;
-        let sent = Instant::now();
-        let renewed = self.store.renew_leases(id, TTL).await?;
+        let (id, mut names, history) = {
+            let now = self.now.borrow();
+            (now.id, now.held.keys().cloned().collect::<Vec<_>>(), now.history)
+        };
+        if history != self.store.history() {
+            self.resign_all().await?;
+            return Box::pin(self.renew_now()).await;
+        }
         let own = replica(id);
+        names.push(own.clone());
+        let sent = Instant::now();
+        let Renewed { names: renewed, elsewhere } = self.store.renew_leases(id, &names, TTL).await?;
+        self.elsewhere.send_if_modified(|known| {
+            let is_news = *known != elsewhere;
+            *known = elsewhere;
+            is_news
+        });
         if renewed.contains(&own) {
             self.now.send_modify(|now| {
                 now.until = sent + TTL - MARGIN;
-                now.held.retain(|name| renewed.contains(name));
+                // A lease that was acquired in the meantime was not among those to be renewed.
+                for name in names.iter().filter(|name| !renewed.contains(*name)) {
+                    now.held.remove(name);
+                }
+                for (_, until) in now.held.iter_mut().filter(|(name, _)| renewed.contains(*name)) {
+                    *until = sent + TTL - MARGIN;
+                }
             });
             return Ok(());
         }
-        let mut next = Session::new();
+        let mut next = Session::new(&self.store);
         let sent = Instant::now();
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
@@ -118,7 +154,13 @@ impl Leases {
 
     /// Waits until a session is no longer valid.
     pub(in crate::service) async fn lost(&self, session: Uuid) {
-        self.no_longer(|now| now.id == session).await;
+        self.no_longer(|now| (now.id == session).then_some(now.until)).await;
+    }
+
+    /// Returns the names of the leases that this process relies on, besides that of its session.
+    pub(super) fn held(&self) -> Vec<String> {
+        let (now, clock) = (self.now.borrow(), Instant::now());
+        now.held.iter().filter(|(_, until)| clock < **until).map(|(name, _)| name.clone()).collect()
     }
 
     /// Tries to acquire a lease, and starts a session first if there is none. `false` means that another replica holds the
@@ -126,21 +168,26 @@ impl Leases {
     pub(in crate::service) async fn acquire(&self, name: &str) -> Result<bool, Error> {
         self.begin().await?;
         let Some(session) = self.session() else { return Ok(false) };
+        let sent = Instant::now();
         let taken = self.store.acquire_lease(name, session, TTL).await?;
-        if taken {
-            self.now.send_modify(|now| {
-                if now.id == session {
-                    now.held.insert(name.to_owned());
+        Ok(taken
+            && self.now.send_if_modified(|now| {
+                let is_current = now.id == session;
+                if is_current {
+                    now.held.insert(name.to_owned(), sent + TTL - MARGIN);
                 }
-            });
-        }
-        Ok(taken)
+                is_current
+            }))
     }
 
-    /// Returns whether another session holds the lease.
+    /// Returns whether another session holds the lease, as the last renewal found it.
+    ///
+    /// # Errors
+    /// The database doesn't answer, so that this is not known.
     pub(in crate::service) async fn is_elsewhere(&self, name: &str) -> Result<bool, Error> {
-        let session = self.now.borrow().id;
-        Ok(self.store.lease_is_held_by_another(name, session).await?)
+        // A session is as new as the renewal.
+        self.begin().await?;
+        Ok(self.elsewhere.borrow().contains(name))
     }
 
     /// Releases one lease.
@@ -154,13 +201,13 @@ impl Leases {
 
     /// Waits until a lease that this replica holds is lost.
     async fn until_lost(&self, name: &str) {
-        self.no_longer(|now| now.held.contains(name)).await;
+        self.no_longer(|now| now.held.get(name).copied()).await;
     }
 
     /// Releases all leases.
     pub(super) async fn resign_all(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
-        self.now.send_replace(Session::new());
+        self.now.send_replace(Session::new(&self.store));
         Ok(self.store.end_leases(id).await?)
     }
 
@@ -173,8 +220,14 @@ impl Leases {
         is_able: impl Fn() -> A,
         task: impl Fn() -> F,
     ) {
+        let mut elsewhere = self.elsewhere.subscribe();
+        let mut resigned = true;
         while !stop.is_cancelled() {
-            let taken = async { Ok(is_able().await? && self.acquire(name).await?) };
+            if !resigned {
+                // It expires by itself, too. Tried again here, before the lease may be acquired again.
+                resigned = self.resign(name).await.is_ok();
+            }
+            let taken = async { Ok(is_able().await? && !self.is_elsewhere(name).await? && self.acquire(name).await?) };
             match stop.run_until_cancelled(taken).await.unwrap_or(Ok(false)) {
                 Ok(true) => {
                     tracing::info!(lease = name, "lease acquired");
@@ -189,7 +242,9 @@ impl Leases {
                     }
                     metrics().lease_held.with([text(name)]).set(0.0);
                     // Released in every case, so that the next holder needn't wait until the lease expires.
-                    if let Err(error) = self.resign(name).await {
+                    let released = self.resign(name).await;
+                    resigned = released.is_ok();
+                    if let Err(error) = released {
                         tracing::debug!(lease = name, "lease not released: {}", error_chain(&error));
                     }
                 }
@@ -198,21 +253,18 @@ impl Leases {
             }
             tokio::select! {
                 () = sleep(TRY) => {}
+                // Another replica has released or acquired a lease. The sender exists as long as `self`.
+                _ = elsewhere.changed() => {}
                 () = stop.cancelled() => {}
             }
         }
     }
 
-    async fn no_longer(&self, is_so: impl Fn(&Session) -> bool) {
+    /// Waits until `until` returns no time, or one that has passed.
+    async fn no_longer(&self, until: impl Fn(&Session) -> Option<Instant>) {
         let mut now = self.now.subscribe();
         loop {
-            let until = {
-                let now = now.borrow_and_update();
-                if !is_so(&now) || Instant::now() >= now.until {
-                    return;
-                }
-                now.until
-            };
+            let Some(until) = until(&now.borrow_and_update()).filter(|until| Instant::now() < *until) else { return };
             // The expiry is checked above, and the sender exists as long as `self`.
             let _ = tokio::time::timeout_at(until, now.changed()).await;
         }

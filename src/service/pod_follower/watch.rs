@@ -1,6 +1,9 @@
 //! The watch of pods: passes its observations on, and stores its position.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::{Stream, StreamExt, future::join_all};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -21,8 +24,32 @@ const FLUSH: Duration = Duration::from_millis(500);
 const KEEP: Duration = Duration::from_secs(1);
 /// A replica whose watch was broken for this long leaves it to another one.
 const GIVE_UP: Duration = Duration::from_secs(10);
+/// Interval at which a replica checks whether to leave its watch to another one.
+const CHECK: Duration = Duration::from_millis(500);
+/// Pause after a check that the API server answers, while a batch takes long.
+const AGAIN: Duration = Duration::from_secs(3);
 /// Pause before a replica that doesn't reach the API server tries again.
 const UNREACHED: Duration = Duration::from_secs(1);
+/// Maximum number of concurrent checks that the lists of namespaces work.
+pub(super) const LOOKS: usize = 16;
+
+/// What a watch is doing, for the check whether this replica leaves it to another one.
+#[derive(Debug, Default)]
+struct Doing(Mutex<Since>);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Since {
+    /// The watch is broken.
+    broken: Option<Instant>,
+    /// The same observations are being processed or written.
+    busy: Option<Instant>,
+}
+
+impl Doing {
+    fn with<T>(&self, act: impl FnOnce(&mut Since) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl PodFollower {
     /// Watches each namespace, or all together, while this replica holds the lease of the watch; runs until `stop`.
@@ -36,7 +63,36 @@ impl PodFollower {
         join_all(each).await;
     }
 
+    /// Watches until this replica can't: beside the watch, because the processing of a batch may wait for an API server that
+    /// this replica no longer reaches.
     async fn watch(self: &Arc<Self>, scope: Option<&str>) {
+        let doing = Doing::default();
+        tokio::select! {
+            () = self.follow_watch(scope, &doing) => {}
+            () = self.until_cut_off(scope, &doing) => {}
+        }
+    }
+
+    /// Waits until the watch has been broken for too long, or until a batch takes so long while the API server isn't reached.
+    async fn until_cut_off(&self, scope: Option<&str>, doing: &Doing) {
+        let is_long = |since: Option<Instant>| since.is_some_and(|since| since.elapsed() >= GIVE_UP);
+        loop {
+            sleep(CHECK).await;
+            let Since { broken, busy } = doing.with(|since| *since);
+            if is_long(broken) {
+                return self.health.watch.gives_up(scope);
+            }
+            if is_long(busy) {
+                if !self.look(scope).await {
+                    return;
+                }
+                // The database may be slow.
+                sleep(AGAIN).await;
+            }
+        }
+    }
+
+    async fn follow_watch(self: &Arc<Self>, scope: Option<&str>, doing: &Doing) {
         self.health.watch.begins(scope);
         let position = loop {
             match self.watch_position(scope).await {
@@ -52,27 +108,26 @@ impl PodFollower {
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut position, mut kept) = (None, Instant::now());
-        let mut broken = None;
         loop {
+            doing.with(|since| since.busy = None);
             tokio::select! {
                 batch = observations.next() => {
                     let Some(batch) = batch else { return };
                     position = batch.iter().rev().find_map(|item| item.resource_version.clone()).or(position);
-                    for shown in &batch {
-                        let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
-                        broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
-                    }
+                    doing.with(|Since { broken, busy }| {
+                        for shown in &batch {
+                            let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
+                            *broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
+                        }
+                        *busy = Some(Instant::now());
+                    });
                     self.health.watch.falls_behind(scope);
                     self.take_in(scope, batch.into_iter().map(|shown| shown.report)).await;
                     if !self.executors.batch_is_full(scope) {
                         continue;
                     }
                 }
-                _ = flush.tick() => {
-                    if broken.is_some_and(|since| since.elapsed() >= GIVE_UP) {
-                        return self.health.watch.gives_up(scope);
-                    }
-                }
+                _ = flush.tick() => doing.with(|since| since.busy = Some(Instant::now())),
             }
             if let Err(error) = self.flush_executors(scope).await {
                 tracing::warn!("writing executors failed: {}", error_chain(&error));
@@ -81,7 +136,7 @@ impl PodFollower {
             if !self.is_taken_in(scope) {
                 continue;
             }
-            if broken.is_none() {
+            if doing.with(|since| since.broken.is_none()) {
                 self.health.watch.catches_up(scope);
             }
             // A position that is slightly old only means that some observations are processed twice.
@@ -131,6 +186,8 @@ impl PodFollower {
     }
 
     async fn look(&self, scope: Option<&str>) -> bool {
+        // A start with many namespaces checks them in turn.
+        let _turn = self.looks.acquire().await;
         match self.cluster.can_watch(scope).await {
             Ok(()) => {
                 self.health.watch.reached();

@@ -95,6 +95,21 @@ async fn an_executors_log_is_read_after_its_pod_is_gone(pool: PgPool) {
     assert_eq!(site.read(&id, &LogRequest { follow: true, ..EXECUTOR }).await.1, whole);
 }
 
+/// Its node may have been lost: nothing shows that the stream ended with the container.
+#[sqlx::test]
+async fn the_log_of_a_pod_that_was_removed_before_its_end_is_not_whole(pool: PgPool) {
+    let mut site = Site::new(pool).await;
+    site.store_logs();
+    let id = site.launch("exec sleep 300").await;
+    site.execute(&id, "echo one; exec sleep 300").await;
+    until_written(&site.store_dir()).await;
+    let at_once = kube::api::DeleteParams { grace_period_seconds: Some(0), ..Default::default() };
+    site.world.pods().delete("exec-7", &at_once).await.unwrap();
+    assert_eq!(read_stored(&site, &id, &EXECUTOR, true).await, "one\n");
+    let stored = files(&site.store_dir());
+    assert!(!stored.iter().any(|name| name == "end"), "{stored:?}");
+}
+
 #[sqlx::test]
 async fn a_drivers_whole_log_is_read_after_its_pod_is_gone(pool: PgPool) {
     let mut site = Site::new(pool).await;

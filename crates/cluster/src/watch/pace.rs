@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::sleep;
+use uuid::Uuid;
 
 /// Timeouts, intervals and page sizes of a watch. The defaults suit a large cluster.
 #[derive(Debug, Clone)]
@@ -35,6 +36,15 @@ impl Default for WatchPace {
             pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(5),
         }
+    }
+}
+
+impl WatchPace {
+    /// Returns the time until the next list, shortened at random by up to a tenth: a replica watches many namespaces, and doesn't
+    /// list all of them at the same moment.
+    pub(super) fn until_relist(&self) -> Duration {
+        let (chance, ..) = Uuid::new_v4().as_fields();
+        self.relist.mul_f64(1.0 - f64::from(chance) / f64::from(u32::MAX) / 10.0)
     }
 }
 
@@ -71,6 +81,15 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+
+    #[test]
+    fn lists_are_spread_over_a_minute() {
+        let pace = WatchPace::default();
+        let times: Vec<_> = (0..100).map(|_| pace.until_relist()).collect();
+        let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        assert!(*first >= Duration::from_secs(540) && *last <= Duration::from_secs(600), "{first:?} {last:?}");
+        assert!(*last - *first > Duration::from_secs(20), "{first:?} {last:?}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn back_off_grows_and_restarts_after_a_reset() {

@@ -90,7 +90,7 @@ impl Scope {
     /// Watches until it is time for another list, or until only a list can help. Returns the version up to which everything
     /// was reported.
     async fn follow(&mut self, past: Option<String>, list: List) -> String {
-        let relist = Instant::now() + self.pace.relist;
+        let relist = Instant::now() + self.pace.until_relist();
         let mut position = list.version.clone();
         let mut unsettled = None;
         match past.filter(|past| is_before(past, &list.version)) {

@@ -68,29 +68,30 @@ impl Store {
         }
     }
 
-    /// Moves the sequence of events past all of them.
-    pub(super) async fn number_events_beyond(&self) -> Result<(), Error> {
-        // One at a time: a caller that waits here finds the sequence moved.
-        let _moving = self.groups.accept.behind.0.lock().await;
+    /// Moves the sequence of events past all of them, if it is behind: events are numbered in the order of their ids, and the next
+    /// event of a submission must not have the id of an earlier one.
+    pub async fn move_event_ids(&self) -> Result<(), Error> {
         let action = "moving the sequence of events";
-        let mut connection = self.connection(action).await?;
         loop {
+            // Ids are nearly in the order of numbers, so the highest is among those of the newest events.
             let round = sqlx::query_as(
-                "WITH first AS MATERIALIZED (
+                "WITH top AS (
+                     SELECT greatest(0, (SELECT max(id) FROM submission_events WHERE sequence IS NULL), (SELECT max(id) FROM (
+                         SELECT id FROM submission_events WHERE sequence IS NOT NULL ORDER BY sequence DESC LIMIT 10000
+                     ) AS newest)) AS id
+                 ), place AS (
+                     SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS id FROM submission_events_id_seq
+                 ), drawn AS MATERIALIZED (
                      SELECT nextval(pg_get_serial_sequence('submission_events', 'id')) AS id
-                 ), top AS (SELECT coalesce(max(id), 0) AS id FROM submission_events), drawn AS MATERIALIZED (
-                     SELECT nextval(pg_get_serial_sequence('submission_events', 'id')) AS id
-                     FROM first, top, generate_series(1, greatest(1, least($1, top.id - first.id)))
+                     FROM top, place, generate_series(1, least($1, top.id - place.id))
                  )
-                 SELECT max(drawn.id), max(top.id) FROM drawn, top",
+                 SELECT place.id, top.id, (SELECT max(id) FROM drawn) FROM top, place",
             )
             .bind(ROUND)
-            .fetch_one(&mut *connection);
-            let (drawn, top): (i64, i64) = within(action, round).await?;
-            tracing::warn!(to = drawn, highest = top, "the sequence of events was behind its table: moved");
-            if drawn >= top {
-                return Ok(());
-            }
+            .fetch_one(&self.patient);
+            let (from, top, drawn): (i64, i64, Option<i64>) = within(action, round).await?;
+            let Some(drawn) = drawn else { return Ok(()) };
+            tracing::warn!(from, to = drawn, highest = top, "the sequence of events was behind its table: moved");
         }
     }
 }

@@ -106,15 +106,7 @@ impl Inserter {
         let spares = &self.0.groups.accept.spares;
         let with_entries = self.0.audit_log.is_some();
         let inserted = taken.read_all(statement(&rows, spares.are_wanted(), with_entries));
-        let inserted = match within(ACTION, inserted).await.map_err(Error::after_sending) {
-            Err(error) if error.is_of_key("submission_events_pkey") => {
-                self.0.number_events_beyond().await?;
-                let taken = self.0.to_accept(ACTION).await?;
-                let again = taken.read_all(statement(&rows, spares.are_wanted(), with_entries));
-                within(ACTION, again).await.map_err(Error::after_sending)?
-            }
-            inserted => inserted?,
-        };
+        let inserted = within(ACTION, inserted).await.map_err(Error::after_sending)?;
         spares.keep(inserted.iter().filter_map(|(_, spare, at, _)| Some(Drawn::new((*spare)?, *at))));
         let (ids, entries): (HashSet<_>, Vec<_>) = inserted.into_iter().map(|(id, _, _, entry)| (id, entry)).unzip();
         let state = State::Queued.as_str();

@@ -49,7 +49,9 @@ impl Horizon {
 
     pub(super) fn take(&mut self, seen: Seen) {
         let now = Instant::now();
-        if self.begun.is_none_or(|begun| now - begun >= BELIEVED) {
+        // The sequence of ids has gone back: the next events have lower ones.
+        let is_behind = seen.drawn < self.bounds().1;
+        if is_behind || self.begun.is_none_or(|begun| now - begun >= BELIEVED) {
             *self = Self { begun: Some(now), ..Self::default() };
         }
         match self.candidate {
@@ -92,5 +94,10 @@ mod tests {
         tokio::time::advance(BELIEVED).await;
         horizon.take(seen(false, 13, 13, 90));
         assert_eq!(horizon.bounds(), (0, 90), "the database may have been restored in the meantime");
+        horizon.take(seen(false, 13, 13, 90));
+        horizon.take(seen(false, 13, 13, 90));
+        assert_eq!(horizon.bounds(), (90, 90));
+        horizon.take(seen(false, 14, 14, 50));
+        assert_eq!(horizon.bounds(), (0, 50), "the sequence of ids has gone back");
     }
 }

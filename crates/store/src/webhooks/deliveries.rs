@@ -21,6 +21,9 @@ const UNACCEPTED: &str = "interval '1 hour'";
 const DELIVERED_KEPT: &str = "interval '1 day'";
 const DEAD_KEPT: &str = "interval '30 days'";
 
+/// A later try than this was planned while the clock of the database was ahead. Pauses are shorter.
+const IMPOSSIBLE: &str = "interval '2 hours'";
+
 /// The begin of a statement that reads the webhooks with pending deliveries, one by one from an index.
 macro_rules! with_waiting {
     () => {
@@ -117,7 +120,10 @@ pub enum Settled {
 impl Store {
     /// Returns how many events are not queued yet.
     pub async fn events_behind_webhooks(&self) -> Result<i64, Error> {
-        let statement = sqlx::query_scalar("SELECT s.last - c.last FROM webhook_cursor c, event_sequence s");
+        let statement = sqlx::query_scalar(
+            "SELECT s.last - c.last - CASE WHEN c.last <= s.lost_after THEN s.lost_until - s.lost_after ELSE 0 END
+             FROM webhook_cursor c, event_sequence s",
+        );
         within("looking for events of webhooks", statement.fetch_one(&self.patient)).await
     }
 
@@ -134,7 +140,7 @@ impl Store {
                      SELECT * FROM submission_events WHERE sequence > place.last ORDER BY sequence LIMIT $1
                  ) e WHERE EXISTS (SELECT FROM webhooks)
              ), subject AS MATERIALIZED (
-                 SELECT e.sequence, e.id AS event_id, e.attempt AS event_attempt, e.state AS event_state, e.reason AS event_reason,
+                 SELECT e.sequence, e.attempt AS event_attempt, e.state AS event_state, e.reason AS event_reason,
                      e.message AS event_message, e.at, s.*
                  FROM page e JOIN submissions s ON s.id = e.submission_id
              ), hooks AS MATERIALIZED (
@@ -153,8 +159,8 @@ impl Store {
                          WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending')),
                      jsonb_strip_nulls(jsonb_build_object(
                      'sequence', s.sequence, 'submissionId', s.id, 'attempt', s.event_attempt, 'state', s.event_state,
-                     'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.id < s.event_id
-                                  ORDER BY p.id DESC LIMIT 1),
+                     'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.sequence < s.sequence
+                                  ORDER BY p.sequence DESC LIMIT 1),
                      'reason', s.event_reason, 'message', s.event_message, 'at', s.at,
                      'exitCode', CASE WHEN s.attempt = s.event_attempt AND s.state = s.event_state THEN s.exit_code
                                       WHEN s.attempt > s.event_attempt AND a.state = s.event_state THEN a.exit_code END,
@@ -253,14 +259,14 @@ impl Store {
     }
 
     /// Records a try that failed. Later deliveries of the submission wait, too. A delivery that was queued `patience` ago is given
-    /// up.
+    /// up, if that is so by the clocks of the database and of this machine, one of which may be ahead.
     pub async fn not_delivered(&self, id: i64, tried: &TriedDelivery, patience: Duration) -> Result<Settled, Error> {
         let statement = sqlx::query_scalar(
             "WITH tried AS (
                  UPDATE webhook_deliveries SET tries = tries + 1, http_status = $2, error = $3,
                      next_try_at = clock_timestamp() + make_interval(secs => $4),
-                     status = CASE WHEN $5 OR queued_at < now() - make_interval(secs => $6) THEN 'dead' ELSE status END,
-                     ended_at = CASE WHEN $5 OR queued_at < now() - make_interval(secs => $6) THEN clock_timestamp() END
+                     status = CASE WHEN $5 OR queued_at < least(now(), $7) - make_interval(secs => $6) THEN 'dead' ELSE status END,
+                     ended_at = CASE WHEN $5 OR queued_at < least(now(), $7) - make_interval(secs => $6) THEN clock_timestamp() END
                  WHERE id = $1 AND status = 'pending'
                  RETURNING id, webhook_id, submission_id, status
              ), behind AS (
@@ -277,6 +283,7 @@ impl Store {
         .bind(tried.pause.as_secs_f64())
         .bind(tried.is_final)
         .bind(patience.as_secs_f64())
+        .bind(Utc::now())
         .fetch_optional(&self.patient);
         let status: Option<String> = within("recording a delivery that failed", statement).await?;
         Ok(match status.as_deref() {
@@ -287,24 +294,30 @@ impl Store {
     }
 
     /// Deletes up to `limit` of each: old deliveries, deliveries of deleted webhooks, and webhooks of submissions that are gone, once
-    /// their deliveries have ended. Returns how many rows that were.
+    /// their deliveries have ended. Returns how many rows that were. The time is the earlier one of the database's and this machine's
+    /// clocks, one of which may be ahead. Tries that were planned while the clock of the database was ahead are due.
     pub async fn clean_up_webhooks(&self, limit: u32) -> Result<u64, Error> {
         let statement = format!(
             "WITH old AS (
                  SELECT id FROM webhook_deliveries
-                 WHERE status <> 'pending' AND ended_at < now() - {DELIVERED_KEPT}
-                   AND (status = 'delivered' OR ended_at < now() - {DEAD_KEPT})
+                 WHERE status <> 'pending' AND ended_at < least(now(), $2) - {DELIVERED_KEPT}
+                   AND (status = 'delivered' OR ended_at < least(now(), $2) - {DEAD_KEPT})
                  ORDER BY ended_at LIMIT $1
              ), orphaned AS (
                  SELECT d.id FROM webhook_deliveries d
                  WHERE status = 'pending' AND NOT EXISTS (SELECT FROM webhooks w WHERE w.id = d.webhook_id) LIMIT $1
+             ), due AS (
+                 UPDATE webhook_deliveries SET next_try_at = clock_timestamp() WHERE id = ANY (ARRAY(
+                     SELECT id FROM webhook_deliveries
+                     WHERE status = 'pending' AND next_try_at > greatest(now(), $2) + {IMPOSSIBLE} LIMIT $1
+                     FOR NO KEY UPDATE SKIP LOCKED))
              ), deliveries AS (
                  DELETE FROM webhook_deliveries WHERE id = ANY (ARRAY(SELECT id FROM old UNION SELECT id FROM orphaned))
                  RETURNING 1
              ), needless AS (
                  DELETE FROM webhooks WHERE id = ANY (ARRAY(
                      SELECT w.id FROM webhooks w
-                     WHERE submission_id IS NOT NULL AND created_at < now() - {UNACCEPTED}
+                     WHERE submission_id IS NOT NULL AND created_at < least(now(), $2) - {UNACCEPTED}
                        AND NOT EXISTS (SELECT FROM submissions s WHERE s.id = w.submission_id)
                        AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.webhook_id = w.id AND status = 'pending')
                      LIMIT $1))
@@ -312,8 +325,10 @@ impl Store {
              )
              SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM needless)"
         );
-        let deleted =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).fetch_one(&self.patient);
+        let deleted = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(i64::from(limit))
+            .bind(Utc::now())
+            .fetch_one(&self.patient);
         let deleted: i64 = within("cleaning up deliveries of webhooks", deleted).await?;
         Ok(deleted.unsigned_abs())
     }

@@ -21,6 +21,8 @@ fn server() -> Server {
         user: "app".to_owned(),
         now: DateTime::UNIX_EPOCH,
         here: DateTime::UNIX_EPOCH,
+        sees_all: true,
+        snapshots: vec![OldSnapshot { holder: "psql".to_owned(), age: 5, seconds: Some(7) }],
     }
 }
 
@@ -40,6 +42,7 @@ fn found(change: impl FnOnce(&mut Server)) -> Vec<Finding> {
         encryption(&local, &server),
         connections(&local, &server),
         timeouts(&server),
+        snapshots(&server),
     ]);
     findings
 }
@@ -54,6 +57,14 @@ fn the_only_one(findings: Vec<Finding>, check: &str, level: Level) {
 #[test]
 fn a_good_server_has_no_findings() {
     assert!(found(|_| {}).iter().all(|finding| finding.level == Level::Ok));
+}
+
+#[test]
+fn old_transactions_are_found() {
+    let old = |age, seconds| OldSnapshot { holder: "the standby b".to_owned(), age, seconds };
+    for old in [old(2_000_000, None), old(5, Some(7200))] {
+        the_only_one(found(|server| server.snapshots.push(old)), "database.snapshots", Level::Warning);
+    }
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub(super) enum Stage {
     Running,
     /// It is being stopped.
     Ending,
-    /// It writes nothing more.
+    /// Its pod is gone, and its end was not observed: its node may have been lost.
+    Gone,
+    /// Its end was observed: it writes nothing more.
     Ended,
 }
 

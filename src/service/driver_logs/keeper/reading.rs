@@ -135,47 +135,49 @@ impl Reading {
     async fn read(&mut self, target: &LogTarget, writer: &mut LogWriter) -> Option<LogEnding> {
         let Source { submission, pod, uid, .. } = self.source.clone();
         let of = LogOf { namespace: &target.namespace, pod: &pod, uid: &uid };
-        let (mut is_whole, mut tries, mut position) = (false, 0, writer.lines.position());
-        loop {
-            let has_ended = *self.stage.borrow_and_update() == Stage::Ended;
+        // Whether the last stream ended by itself.
+        let (mut is_read, mut tries, mut position) = (false, 0, writer.lines.position());
+        let is_whole = loop {
+            let has_ended = *self.stage.borrow_and_update() >= Stage::Gone;
             let since = writer.lines.told_until().and_then(|until| until.checked_sub_signed(EARLIER));
             let part = LogPart { follow: !has_ended, since, ..LogPart::default() };
             match self.parts.cluster.log(&of, &part).await {
                 Ok(LogAnswer::Log(bytes)) => {
                     writer.lines.begin_again();
                     let read = self.copy(bytes, writer, has_ended).await;
-                    is_whole = matches!(read, Read::Ended);
+                    is_read = matches!(read, Read::Ended);
                     if matches!(read, Read::Full) {
                         return self.end(writer, Some(LogEnding::Cut)).await;
                     }
-                    if has_ended && is_whole {
-                        break;
+                    // The API server also ends a stream that its node broke off. So another one has to bring nothing new.
+                    if has_ended && is_read && writer.lines.position() == position {
+                        break true;
                     }
                 }
-                // A stream that ended by itself had all.
-                Ok(LogAnswer::Gone) => break,
+                // A stream that ended by itself had all if it ended with its container.
+                Ok(LogAnswer::Gone) => break is_read && *self.stage.borrow() == Stage::Ended,
                 // There is no log: an empty one would hide that the container never started.
                 Ok(LogAnswer::NotStarted(_)) if has_ended => return Some(LogEnding::Whole),
                 Ok(LogAnswer::NotStarted(_)) => {}
                 Err(error) => {
-                    is_whole = false;
+                    is_read = false;
                     tracing::debug!(%submission, pod, "reading a log for the store failed: {}", error_chain(&error));
                 }
             }
             let now = writer.lines.position();
+            let is_more = has_ended && is_read && now != position;
             tries = if has_ended && now == position { tries + 1 } else { 0 };
             position = now;
             if tries >= LAST_TRIES {
                 tracing::warn!(%submission, pod, "the end of a log is not stored: its node doesn't return it");
-                is_whole = false;
-                break;
+                break false;
             }
-            let is_news = !has_ended && *self.stage.borrow() == Stage::Ended;
-            if !is_news {
+            let is_news = !has_ended && *self.stage.borrow() >= Stage::Gone;
+            if !is_news && !is_more {
                 // The end may be observed in a moment.
                 let _ = timeout(PAUSE, self.stage.changed()).await;
             }
-        }
+        };
         writer.finish();
         self.end(writer, is_whole.then_some(LogEnding::Whole)).await
     }
@@ -206,7 +208,7 @@ impl Reading {
                     if changed.is_err() {
                         return Read::Broken;
                     }
-                    if *self.stage.borrow() == Stage::Ended {
+                    if *self.stage.borrow() >= Stage::Gone {
                         last_moment = Some(Instant::now() + AFTER_END);
                     }
                     false
