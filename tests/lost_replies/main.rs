@@ -28,7 +28,7 @@ use life::{Kind, Lived};
 use site::Site;
 
 /// How many lives are played at the same time. They mostly wait.
-const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 14;
 /// A call that is made more often than this in one life is a poll: losing a few of its replies stands for all.
 const POLLED: usize = 6;
 const OF_A_POLL: usize = 2;
