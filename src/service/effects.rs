@@ -22,7 +22,7 @@ use crate::{
     store::{self, Store},
     submission::{
         FailureCode, Outcome, StateChange, SubmissionId,
-        engine::{Effect, EffectResult, Machine, Settled},
+        engine::{Effect, EffectResult, Machine, Obstacle, Settled},
     },
     traces::{Span, attribute},
 };
@@ -31,6 +31,8 @@ use crate::{
 const FINISHING: usize = 32;
 /// Tries of a write to a pod after its outcome is committed: about ten minutes.
 pub(super) const FINISH_TRIES: u32 = 24;
+/// Tries of a submission whose namespace doesn't exist, if others were refused before: about five minutes.
+const MISSING_TRIES: i32 = 14;
 /// Pause after the first try. It doubles each time.
 pub(super) const FINISH_PAUSE: Duration = Duration::from_millis(500);
 pub(super) const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -40,7 +42,7 @@ pub(super) struct Effects {
     store: Store,
     cluster: Cluster,
     pub(super) leases: Arc<Leases>,
-    wakeups: Arc<Wakeups>,
+    pub(super) wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
     /// Whether a finalizer keeps driver pods until their outcome is recorded.
     outcome_finalizer: bool,
@@ -70,6 +72,8 @@ pub(super) struct Claim<'a> {
     pub(super) manifest: &'a Manifest,
     /// The driver pod was recorded under an earlier claim, so that objects which it owns may exist.
     pub(super) is_repeated: bool,
+    /// Consecutive failed tries before this one.
+    pub(super) failed_tries: i32,
     /// Grace period of a deleted pod in seconds; that of its spec if `None`.
     pub(super) grace: Option<i32>,
 }
@@ -252,8 +256,19 @@ impl Effects {
             ) => return Err(Stopped::ClaimLost),
             (Effect::Settle(_), _) => return Ok(EffectResult::Done),
         };
-        self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
-        Ok(called.unwrap_or_else(|error| result_of(error, claim.as_ref().map(|claim| claim.manifest))))
+        let is_followed = self.breakers.is_refused(namespace);
+        self.note_answer(namespace, effect, called.as_ref().err());
+        Ok(called.unwrap_or_else(|error| {
+            // The namespace may be created again: its first submission says so by its end, and those behind it wait for a while.
+            let waits = is_followed && claim.as_ref().is_some_and(|claim| claim.failed_tries < MISSING_TRIES);
+            let is_missing = is_missing(namespace, effect, &error);
+            match result_of(error, claim.as_ref().map(|claim| claim.manifest)) {
+                EffectResult::Refused { message, .. } if waits && is_missing => {
+                    EffectResult::Postponed(Obstacle::Namespace, message)
+                }
+                result => result,
+            }
+        }))
     }
 
     /// Archives the log and the events in the background, for a pod without our finalizer.
@@ -286,17 +301,20 @@ impl Effects {
     }
 
     /// Reports the result of a call to the namespace's circuit breaker.
-    fn note_answer(&self, namespace: &str, write: bool, error: Option<&cluster::Error>) {
+    fn note_answer(&self, namespace: &str, effect: &Effect, error: Option<&cluster::Error>) {
+        let write = effect.writes_to_the_cluster();
         let failure = error.and_then(|error| match error {
             // An API server that is starting denies every call.
-            cluster::Error::Denied { .. } => Some(Failure::Denied),
+            cluster::Error::Denied { .. } | cluster::Error::NotNow { .. } => Some(Failure::Denied),
+            cluster::Error::QuotaExceeded { .. } => Some(Failure::Full),
+            error if is_missing(namespace, effect, error) || is_too_large_for_the_quota(error) => Some(Failure::Refused),
             error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
             error if error.is_outage() => Some(Failure::Unanswered),
             _ => None,
         });
         if let Some(failure) = failure {
-            self.breakers.failed(namespace, write, failure);
-        } else if self.breakers.answered(namespace, write) {
+            self.breakers.failed(namespace, write, failure, error.and_then(cluster::Error::retry_after));
+        } else if self.breakers.answered(namespace, write, error.is_none() && *effect == Effect::CreatePod) {
             tracing::info!(namespace, "the cluster answers again");
             self.wakeups.work_is_due();
         }
@@ -317,6 +335,17 @@ fn mark(progress: &StateChange) {
     }
 }
 
+/// Returns whether an object can't be created because its namespace doesn't exist.
+fn is_missing(namespace: &str, effect: &Effect, error: &cluster::Error) -> bool {
+    let creates = matches!(effect, Effect::CreateBefore(_) | Effect::CreatePod | Effect::CreateBeside(..));
+    creates && matches!(error, cluster::Error::NotFound { name, .. } if name == namespace)
+}
+
+/// Returns whether an object will never fit into a quota of its namespace, which may have no room for any other either.
+fn is_too_large_for_the_quota(error: &cluster::Error) -> bool {
+    matches!(error, cluster::Error::Refused { code: 403, message, .. } if message.contains("exceeded quota"))
+}
+
 /// Classifies a failed call: a `404` on a create means that the namespace doesn't exist. The message has no secrets of the objects.
 fn result_of(error: cluster::Error, manifest: Option<&Manifest>) -> EffectResult {
     let message = error_chain(&error);
@@ -329,6 +358,8 @@ fn result_of(error: cluster::Error, manifest: Option<&Manifest>) -> EffectResult
         cluster::Error::AlreadyExists { .. } => EffectResult::Taken(message),
         cluster::Error::NotFound { .. } => EffectResult::Refused { reason: "NotFound".to_owned(), message },
         cluster::Error::Denied { .. } => EffectResult::Denied(message),
+        cluster::Error::QuotaExceeded { .. } => EffectResult::Postponed(Obstacle::Quota, message),
+        cluster::Error::NotNow { .. } => EffectResult::Postponed(Obstacle::Webhook, message),
         cluster::Error::Refused { reason, .. } => EffectResult::Refused { reason, message },
     }
 }

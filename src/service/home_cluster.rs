@@ -27,6 +27,13 @@ pub enum HomeClusterError {
          Point the gateway at the right cluster, or move the database with `sparkgate adopt-cluster`"
     )]
     Other { namespace: String },
+    /// Nothing that the API server shows belongs to the database's cluster or to another one.
+    #[error(
+        "it isn't known whether this is the cluster that the database belongs to: the account can read none of the namespaces \
+         {known}, by which it is recognized. Give it the right to get kube-system (deploy/kubernetes.yaml), or see what answers in \
+         place of the API server"
+    )]
+    Unknown { known: String },
     /// A database isn't moved while drivers may run in its present cluster.
     #[error(
         "{0} submissions may have drivers in the cluster that the database belongs to. Wait until they end, kill them there, \
@@ -40,7 +47,11 @@ pub enum HomeClusterError {
 impl HomeClusterError {
     /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Service(error) if error.may_pass())
+        match self {
+            Self::Unknown { .. } => true,
+            Self::Service(error) => error.may_pass(),
+            Self::Other { .. } | Self::LiveDrivers(_) => false,
+        }
     }
 }
 
@@ -62,8 +73,10 @@ struct Known {
     asked: Option<Instant>,
     /// The last comparison found the database's own cluster.
     ours: bool,
-    /// Why it isn't.
+    /// It is another one, for this reason.
     problem: Option<String>,
+    /// It may be another one, for this reason.
+    doubt: Option<String>,
 }
 
 impl HomeCluster {
@@ -74,6 +87,11 @@ impl HomeCluster {
     /// Returns why nothing is launched or followed, if the API server belongs to another cluster.
     pub(super) fn problem(&self) -> Option<String> {
         self.with(|known| known.problem.clone())
+    }
+
+    /// Returns why nothing is launched or followed for now, if the API server may belong to another cluster.
+    pub(super) fn doubt(&self) -> Option<String> {
+        self.with(|known| known.doubt.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
@@ -104,14 +122,17 @@ impl HomeCluster {
     /// cluster's.
     ///
     /// # Errors
-    /// [`HomeClusterError::Other`]; or the database or the API server doesn't answer.
+    /// [`HomeClusterError::Other`]; [`HomeClusterError::Unknown`]; or the database or the API server doesn't answer.
     pub(super) async fn check(&self) -> Result<(), HomeClusterError> {
         self.with(|known| known.asked = Some(Instant::now()));
         let checked = check(&self.store, &self.cluster).await;
         self.with(|known| match &checked {
-            Ok(()) => (known.ours, known.problem) = (true, None),
+            Ok(()) => (known.ours, known.problem, known.doubt) = (true, None, None),
             Err(error @ HomeClusterError::Other { .. }) => {
-                (known.ours, known.problem) = (false, Some(error.to_string()))
+                (known.ours, known.problem, known.doubt) = (false, Some(error.to_string()), None)
+            }
+            Err(error @ HomeClusterError::Unknown { .. }) => {
+                (known.ours, known.problem, known.doubt) = (false, None, Some(error.to_string()))
             }
             Err(HomeClusterError::LiveDrivers(_) | HomeClusterError::Service(_)) => {}
         });
@@ -142,8 +163,12 @@ async fn check(store: &Store, cluster: &Cluster) -> Result<(), HomeClusterError>
     }
     let known = store.cluster_namespaces().await.map_err(Error::from)?;
     let verdict = compare(&known, &here);
-    if let Verdict::Other(namespace) = verdict {
-        return Err(HomeClusterError::Other { namespace });
+    match verdict {
+        Verdict::Other(namespace) => return Err(HomeClusterError::Other { namespace }),
+        Verdict::Unknown => {
+            return Err(HomeClusterError::Unknown { known: known.into_keys().collect::<Vec<_>>().join(", ") });
+        }
+        Verdict::Same | Verdict::SameSystem => {}
     }
     if here.iter().any(|(namespace, uid)| known.get(namespace) != Some(uid)) {
         store.keep_cluster_namespaces(&here, verdict == Verdict::SameSystem).await.map_err(Error::from)?;
@@ -159,6 +184,8 @@ pub(super) enum Verdict {
     Same,
     /// Another cluster, proven by this namespace.
     Other(String),
+    /// Nothing that is known can be read here.
+    Unknown,
 }
 
 pub(super) fn compare(known: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Verdict {
@@ -168,7 +195,14 @@ pub(super) fn compare(known: &BTreeMap<String, String>, here: &BTreeMap<String, 
         _ => {
             let differs =
                 |(namespace, uid): &(&String, &String)| known.get(*namespace).is_some_and(|known| known != *uid);
-            here.iter().find(differs).map_or(Verdict::Same, |(namespace, _)| Verdict::Other(namespace.clone()))
+            if let Some((namespace, _)) = here.iter().find(differs) {
+                return Verdict::Other(namespace.clone());
+            }
+            // Each cluster has `kube-system`: without it, and without any other namespace of the database's cluster, it may be any.
+            // Of a cluster of which only namespaces of drivers are known, others may be served now.
+            let is_other_set = !here.is_empty() && !known.contains_key(SYSTEM);
+            let is_recognized = here.keys().any(|namespace| known.contains_key(namespace));
+            if known.is_empty() || is_recognized || is_other_set { Verdict::Same } else { Verdict::Unknown }
         }
     }
 }
@@ -189,9 +223,13 @@ mod tests {
         assert_eq!(compare(&known, &uids(&[(SYSTEM, "a"), ("spark", "made anew")])), Verdict::SameSystem);
         assert_eq!(compare(&known, &uids(&[(SYSTEM, "x"), ("spark", "b")])), Verdict::Other(SYSTEM.to_owned()));
         assert_eq!(compare(&known, &uids(&[("spark", "x")])), Verdict::Other("spark".to_owned()));
-        assert_eq!(compare(&known, &uids(&[("other", "x")])), Verdict::Same, "nothing in common");
-        assert_eq!(compare(&known, &uids(&[])), Verdict::Same, "nothing can be read");
+        assert_eq!(compare(&known, &uids(&[("spark", "b")])), Verdict::Same, "the account may not read kube-system any more");
+        assert_eq!(compare(&known, &uids(&[("other", "x")])), Verdict::Unknown, "nothing in common");
+        assert_eq!(compare(&known, &uids(&[])), Verdict::Unknown, "nothing can be read");
         let named = uids(&[("spark", "b")]);
+        assert_eq!(compare(&named, &uids(&[("other", "x")])), Verdict::Same, "other namespaces are served now");
+        assert_eq!(compare(&named, &uids(&[])), Verdict::Unknown);
+        assert_eq!(compare(&uids(&[]), &uids(&[])), Verdict::Same, "none was ever read");
         assert_eq!(compare(&named, &uids(&[(SYSTEM, "x"), ("spark", "x")])), Verdict::Other("spark".to_owned()));
     }
 }

@@ -133,7 +133,7 @@ async fn clean_up_is_retried_later_when_the_cluster_is_unavailable(pool: PgPool)
     finished(&mut good).await;
     later(&pool, DAY).await;
     let away = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-        let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "Away"}"#;
+        let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "ServiceUnavailable"}"#;
         http::Response::builder().status(503).body(kube::client::Body::from(status.as_bytes().to_vec()))
     });
     let world = World::on(pool.clone(), Client::new(away, "default"), good.namespace.clone()).await;

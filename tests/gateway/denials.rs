@@ -73,7 +73,7 @@ async fn an_api_server_that_starts_refuses_nothing_for_good(pool: PgPool) {
     ];
     for (code, reason, message) in answers {
         let good = World::new(pool.clone()).await;
-        let client = refusing(&good.client, 7, code, reason, message);
+        let (client, _) = refusing(&good.client, 7, code, reason, message);
         let world = World::on(pool.clone(), client, good.namespace.clone()).await;
         let ids = [world.submit(&[]).await, world.submit(&[]).await, world.submit(&[]).await];
         eventually(|| async {
@@ -92,11 +92,76 @@ async fn an_api_server_that_starts_refuses_nothing_for_good(pool: PgPool) {
     }
 }
 
-/// Returns a client whose first `count` creates get this answer from the server.
-fn refusing(client: &Client, count: usize, code: u16, reason: &str, message: &str) -> Client {
+/// An operator may delete a namespace and create it again: the queue of its submissions doesn't end with it.
+#[sqlx::test]
+async fn a_namespace_that_is_missing_for_a_while_ends_one_submission_and_keeps_those_behind_it(pool: PgPool) {
+    let good = World::new(pool.clone()).await;
+    let message = format!("namespaces \"{}\" not found", good.namespace);
+    let (client, left) = refusing(&good.client, 1000, 404, "NotFound", &message);
+    let world = World::on(pool, client, good.namespace.clone()).await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(world.submit(&[]).await);
+    }
+    for _ in 0..4 {
+        due_at_once(&world.pool).await;
+        world.service.launcher.work().await.unwrap();
+    }
+    let mut live = Vec::new();
+    for id in &ids {
+        let status = world.status(id).await;
+        match status.driver_state {
+            DriverState::Error => assert!(status.message.unwrap().contains(&message)),
+            _ => live.push(id),
+        }
+    }
+    assert_eq!(live.len(), 19, "one says so");
+    left.store(0, SeqCst);
+    eventually(|| async {
+        due_at_once(&world.pool).await;
+        world.service.launcher.work().await.unwrap();
+        (world.driver_count().await == live.len()).then_some(()).ok_or("not all are launched")
+    })
+    .await;
+}
+
+/// A webhook denies for now, by the code of its denial.
+#[sqlx::test]
+async fn a_webhook_that_says_not_now_keeps_the_submission_with_its_words(pool: PgPool) {
+    for code in [429, 503] {
+        let good = World::new(pool.clone()).await;
+        let words = "admission webhook \"queue.example.org\" denied the request: not now";
+        let (client, left) = refusing(&good.client, 1000, code, "", words);
+        let world = World::on(pool.clone(), client, good.namespace.clone()).await;
+        let id = world.submit(&[]).await;
+        world.service.launcher.work().await.unwrap();
+        let status = world.status(&id).await;
+        assert_eq!(status.driver_state, DriverState::Submitted);
+        assert!(status.message.unwrap().ends_with(words));
+        let reason: Option<String> = sqlx::query_scalar("SELECT reason FROM submissions WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_one(&world.pool)
+            .await
+            .unwrap();
+        assert_eq!(reason.as_deref(), Some("NotNow"));
+        left.store(0, SeqCst);
+        eventually(|| async {
+            due_at_once(&world.pool).await;
+            world.service.launcher.work().await.unwrap();
+            (world.driver_count().await == 1).then_some(()).ok_or("it isn't launched")
+        })
+        .await;
+    }
+}
+
+/// Returns a client whose first creates get this answer from the server, and how many are left of these.
+fn refusing(client: &Client, count: usize, code: u16, reason: &str, message: &str) -> (Client, Arc<AtomicUsize>) {
     let left = Arc::new(AtomicUsize::new(count));
+    // The message quotes the name of what is missing.
+    let details = json!({"kind": "namespaces", "name": message.split('"').nth(1)});
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
-        "message": message});
+        "message": message, "details": details});
+    let given = left.clone();
     let (real, status) = (client.clone(), serde_json::to_vec(&status).unwrap());
     let service = tower::service_fn(move |request: Request<Body>| {
         let (left, real, status) = (left.clone(), real.clone(), status.clone());
@@ -108,7 +173,7 @@ fn refusing(client: &Client, count: usize, code: u16, reason: &str, message: &st
             real.send(request).await
         }
     });
-    Client::new(service, "default")
+    (Client::new(service, "default"), given)
 }
 
 async fn due_at_once(pool: &PgPool) {

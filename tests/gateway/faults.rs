@@ -50,8 +50,9 @@ fn faulty_at(client: &Client, method: &http::Method, fault: Fault, count: usize)
 }
 
 fn unavailable(code: u16) -> http::Response<Body> {
+    let reason = if code == 504 { "Timeout" } else { "ServiceUnavailable" };
     let status = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-        "reason": "Fault", "message": "a fault of the test"});
+        "reason": reason, "message": "a fault of the test"});
     http::Response::builder().status(code).body(Body::from(serde_json::to_vec(&status).unwrap())).unwrap()
 }
 

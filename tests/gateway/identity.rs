@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
+    client::Body,
 };
 use serde_json::{Value, json};
 use sparkgate::{
@@ -177,6 +178,80 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     eventually(|| async { (other.service.launcher.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") })
         .await;
     assert_eq!(other.events(&queued).await.last().unwrap(), "PENDING");
+}
+
+/// Returns a client to which the server's namespaces are what `answer` says.
+fn namespaces_of(client: &Client, answer: fn() -> (u16, Value)) -> Client {
+    let real = client.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let real = real.clone();
+        async move {
+            if request.uri().path().matches('/').count() != 4 || !request.uri().path().contains("/namespaces/") {
+                return real.send(request).await;
+            }
+            let (code, said) = answer();
+            let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
+            Ok(http::Response::builder().status(code).body(Body::from(text.into_bytes())).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A proxy may lead to another cluster, or to none, and an account may have no rights there.
+#[sqlx::test]
+async fn a_cluster_that_cannot_be_recognized_gets_no_driver(pool: PgPool) {
+    let first = World::new(pool.clone()).await;
+    let running = first.submit(&[]).await;
+    assert_eq!(first.service.launcher.work().await.unwrap(), 1);
+    let answers: [fn() -> (u16, Value); 4] = [
+        || (403, denied()),
+        || (404, missing("kube-system")),
+        || (404, json!("404 page not found")),
+        || (502, json!("<html>Bad Gateway</html>")),
+    ];
+    for answer in answers {
+        let other = World::on(pool.clone(), namespaces_of(&first.client, answer), first.namespace.clone()).await;
+        let (code, said) = answer();
+        let error = other.service.health.check_cluster().await.unwrap_err();
+        assert!(error.may_pass(), "{code} {said}: {error}");
+        let id = other.submit(&[]).await;
+        assert_eq!(other.service.launcher.work().await.unwrap(), 0, "{code} {said}");
+        assert_eq!(other.events(&id).await, ["QUEUED"]);
+        if said.is_object() {
+            assert!(error.to_string().contains("isn't known whether"), "{code} {said}: {error}");
+        }
+    }
+    assert_eq!(first.events(&running).await.last().unwrap(), "PENDING");
+}
+
+fn denied() -> Value {
+    let message = "namespaces is forbidden: User \"u\" cannot get resource \"namespaces\" in API group \"\"";
+    json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": message,
+        "details": {"kind": "namespaces"}})
+}
+
+fn missing(name: &str) -> Value {
+    json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not found",
+        "details": {"name": name, "kind": "namespaces"}})
+}
+
+/// An address may lead to another cluster after years.
+#[sqlx::test]
+async fn the_cluster_is_recognized_again_before_later_launches(pool: PgPool) {
+    let world = World::new(pool).await;
+    world.submit(&[]).await;
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    sqlx::query("UPDATE cluster_namespaces SET uid = 'of another cluster'").execute(&world.pool).await.unwrap();
+    let id = world.submit(&[]).await;
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(16)).await;
+    tokio::time::resume();
+    eventually(|| async {
+        assert_eq!(world.service.launcher.work().await.unwrap(), 0);
+        world.service.health.check_cluster().await.err().ok_or("not compared")
+    })
+    .await;
+    assert_eq!(world.events(&id).await, ["QUEUED"]);
 }
 
 /// The first comparison of a replica that starts during an outage fails, and its first list follows at once.

@@ -1,12 +1,12 @@
 //! From a committed row to objects in the cluster, or to the API server's error message.
 
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service},
     networking::v1::NetworkPolicy,
 };
 use kube::{
     ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, PostParams},
 };
 use serde_json::json;
 use sparkgate::submission::DriverState;
@@ -111,6 +111,55 @@ async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
     assert!(refusal.contains("spark.big") && refusal.contains("1048576"), "{refusal}");
 }
 
+/// Kubernetes takes objects of 3 MiB, and etcd stores 1.5 MiB: with all that is added to a pod on its way.
+#[sqlx::test]
+async fn the_largest_pods_that_are_accepted_are_created_and_larger_ones_are_refused(pool: PgPool) {
+    let world = World::new(pool).await;
+    let with = |arguments: Vec<String>, variables: usize| {
+        let mut request = world.request(&[]);
+        request.app_args = arguments;
+        let names = (0..variables).map(|number| (format!("VARIABLE_{number}"), "value".to_owned()));
+        request.environment_variables.extend(names);
+        request
+    };
+    let caller = world.service.anonymous();
+    let large = || vec!["x".repeat(1_490_000)];
+    let mut accepted = Vec::new();
+    for request in [with(large(), 0), with(vec!["x".to_owned(); 360_000], 0), with(Vec::new(), 12_500)] {
+        accepted.push(world.service.submissions.create(&caller, request).await.unwrap());
+    }
+    for (field, request) in [
+        ("appArgs", with(vec!["x".repeat(1_600_000)], 0)),
+        ("appArgs", with(large(), 200)),
+        ("environmentVariables", with(Vec::new(), 14_000)),
+    ] {
+        let refused = world.service.submissions.create(&caller, request).await.unwrap_err().to_string();
+        assert!(refused.contains(field), "{refused}");
+    }
+    while world.service.launcher.work().await.unwrap() > 0 {}
+    for id in &accepted {
+        assert_eq!(world.events(id).await.last().unwrap(), "PENDING", "{:?}", world.status(id).await.message);
+    }
+}
+
+/// A webhook may add more to a pod than there is room for.
+#[sqlx::test]
+async fn a_pod_that_etcd_does_not_take_ends_with_etcds_message(pool: PgPool) {
+    let world = World::new(pool).await;
+    for bytes in [1_600_000, 2_200_000] {
+        let mut request = world.request(&[]);
+        request.app_args = vec!["enlarged".to_owned()];
+        let id = world.service.submissions.create(&world.service.anonymous(), request).await.unwrap();
+        let enlarge = "UPDATE manifests SET objects = replace(objects, 'enlarged', repeat('x', $2)) WHERE submission_id = $1";
+        sqlx::query(enlarge).bind(id.as_str()).bind(bytes).execute(&world.pool).await.unwrap();
+        world.service.launcher.work().await.unwrap();
+        let status = world.status(&id).await;
+        assert_eq!(status.driver_state, DriverState::Error, "{bytes}: {:?}", status.message);
+        let message = status.message.unwrap();
+        assert!(message.contains("too large") || message.contains("larger than max"), "{message}");
+    }
+}
+
 /// A crash after the driver could start, and the pod was deleted before it was read again.
 #[sqlx::test]
 async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
@@ -134,24 +183,6 @@ async fn a_namespace_that_one_replica_does_not_serve_waits_for_another(pool: PgP
     assert_eq!(world.events(&id).await, ["QUEUED"]);
     assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     assert_eq!(world.driver_count().await, 1);
-}
-
-#[sqlx::test]
-async fn a_quota_ends_as_error(pool: PgPool) {
-    let world = World::new(pool).await;
-    let quota: ResourceQuota =
-        serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})).unwrap();
-    let quotas = world.api::<ResourceQuota>();
-    quotas.create(&PostParams::default(), &quota).await.unwrap();
-    // No controller runs that would do it.
-    let status = Patch::Merge(json!({"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}));
-    quotas.patch_status("none", &PatchParams::default(), &status).await.unwrap();
-
-    let id = world.submit(&[]).await;
-    world.service.launcher.work().await.unwrap();
-    let status = world.status(&id).await;
-    assert_eq!(status.driver_state, DriverState::Error);
-    assert!(status.message.unwrap().contains("exceeded quota: none"));
 }
 
 #[sqlx::test]

@@ -105,7 +105,7 @@ fn without_permission(client: &Client) -> Client {
                 return real.send(request).await;
             }
             let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
-                "reason": "Forbidden", "message": "podgroups is forbidden"});
+                "reason": "Forbidden", "message": "podgroups is forbidden", "details": {"kind": "podgroups"}});
             let body = Body::from(serde_json::to_vec(&status).unwrap());
             Ok(http::Response::builder().status(403).body(body).unwrap())
         }

@@ -45,7 +45,14 @@ async fn answer(State(script): State<Script>, uri: Uri) -> Response {
 }
 
 fn status(code: u16) -> Value {
-    json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Odd", "message": "as the script says"})
+    let (reason, message) = match code {
+        410 => ("Expired", "as the script says"),
+        // Of a version in the future.
+        504 => ("Timeout", "Too large resource version, as the script says"),
+        503 => ("ServiceUnavailable", "as the script says"),
+        _ => ("InternalError", "as the script says"),
+    };
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message})
 }
 
 fn watch(lists: &[Reply], watches: &[Reply], resume: Option<&str>) -> Watching {
@@ -124,7 +131,7 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     watch.driver(|seen| seen.gone).await;
 }
 
-/// A gateway in front of the API server times out (504) once: deletions meanwhile aren't lost. A watch that ends at
+/// An API server that is behind refuses the position (504) once: deletions meanwhile aren't lost. A watch that ends at
 /// once has sent its changes before.
 #[tokio::test]
 async fn a_failed_watch_is_tried_once_more_after_the_list() {

@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Cluster, Error,
-    error::{in_time, sort},
+    answer::sort,
+    error::in_time,
     http,
 };
 use sparkgate_submission::error_chain;

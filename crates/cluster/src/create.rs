@@ -1,24 +1,12 @@
 //! Creates a driver's objects. Objects are created, never applied: an apply could recreate a driver that has ended.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Cluster, Error,
     manifest_object::{ManifestObject, Members, unreadable},
 };
-
-/// The part of the response to the creation of a pod that is read.
-#[derive(Debug, Deserialize)]
-struct Created {
-    metadata: Metadata,
-}
-
-#[derive(Debug, Deserialize)]
-struct Metadata {
-    uid: String,
-}
 
 impl Cluster {
     /// Creates the driver pod and returns its uid.
@@ -28,10 +16,7 @@ impl Cluster {
     pub async fn create_pod(&self, namespace: &str, pod: &RawValue) -> Result<String, Error> {
         let part = ManifestObject::new(namespace, pod)?;
         let action = format!("creating the driver pod {}", part.place());
-        let answer = part.post(self, action.clone(), pod).await?;
-        let created: Created =
-            serde_json::from_str(&answer).map_err(|source| Error::Unavailable { action, source: Box::new(source) })?;
-        Ok(created.metadata.uid)
+        part.post(self, action, pod).await
     }
 
     /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a

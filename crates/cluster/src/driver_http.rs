@@ -16,7 +16,7 @@ use hyper_util::{
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::Api;
 
-use super::{Cluster, Error, error::call};
+use super::{Cluster, Error, error::find};
 
 /// Timeout for reading the pod.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ impl Cluster {
     pub async fn driver_ui(&self, namespace: &str, pod: &str, uid: &str) -> Result<Option<SocketAddr>, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("looking for the address of the driver pod {namespace}/{pod}");
-        let found = call(action, TIMEOUT, pods.get_opt(pod)).await?;
+        let found = find(action, TIMEOUT, pod, pods.get(pod)).await?;
         Ok(found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).and_then(|pod| address_of(&pod)))
     }
 

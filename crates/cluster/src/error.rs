@@ -5,12 +5,15 @@ use std::time::Duration;
 use kube::core::Status;
 use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
 
+use super::answer::sort;
+
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// 404: the object, or the namespace in which it should be created, doesn't exist.
+    /// 404: the object of this name doesn't exist, which is the one that was asked for, or the namespace in which it should be
+    /// created.
     #[error("{action}: {message}")]
-    NotFound { action: String, message: String },
+    NotFound { action: String, name: String, message: String },
     /// 409 `AlreadyExists`: the name is taken.
     #[error("{action}: {message}")]
     AlreadyExists { action: String, message: String },
@@ -22,10 +25,17 @@ pub enum Error {
     /// empty.
     #[error("{action}: the API server denied it: {message}")]
     Denied { action: String, message: String },
+    /// 403 of a ResourceQuota that has no room at the moment, and would have room for the object alone.
+    #[error("{action}: {message}")]
+    QuotaExceeded { action: String, message: String },
+    /// 429 or 503 of an admission webhook: it denies the request for now.
+    #[error("{action}: {message}")]
+    NotNow { action: String, message: String, retry_after: Option<Duration> },
     /// The API server rejected the request (400, 403, 422, …): repeating the call won't help.
     #[error("{action}: the API server refused it: {message}")]
     Refused { action: String, code: u16, reason: String, message: String },
-    /// No answer, or a status that may pass (401, 408, 429, 5xx). The call may or may not have taken effect.
+    /// No answer of Kubernetes, or a status that may pass (401, 408, 429, 5xx). The call may or may not have taken effect. A page
+    /// of a proxy in front of the API server is no answer, whatever its status is.
     #[error("{action}: the Kubernetes API is not available")]
     Unavailable { action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
@@ -51,6 +61,14 @@ impl Error {
         !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
     }
 
+    /// Returns for how long the server asks its clients to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotNow { retry_after, .. } => *retry_after,
+            _ => self.status().and_then(retry_after),
+        }
+    }
+
     /// Returns the kind of the error for a span.
     fn kind(&self) -> &'static str {
         match self {
@@ -58,13 +76,15 @@ impl Error {
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } => "Conflict",
             Self::Denied { .. } => "Forbidden",
+            Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::NotNow { .. } => "NotNow",
             Self::Refused { .. } => "Refused",
             Self::Unavailable { .. } => "Unavailable",
         }
     }
 
     /// Returns the server's status, if the error is [`Error::Unavailable`] and has one.
-    fn status(&self) -> Option<&Status> {
+    pub(super) fn status(&self) -> Option<&Status> {
         let Self::Unavailable { source, .. } = self else { return None };
         match source.downcast_ref() {
             Some(kube::Error::Api(status)) => Some(status.as_ref()),
@@ -114,65 +134,21 @@ pub(super) async fn in_time<T>(
     tokio::time::timeout(limit, waiting).await.map_err(late)
 }
 
-pub(super) fn sort(action: String, error: kube::Error) -> Error {
-    match error {
-        kube::Error::Api(status) => match status.code {
-            404 => Error::NotFound { action, message: status.message.clone() },
-            409 if status.reason == "AlreadyExists" => Error::AlreadyExists { action, message: status.message.clone() },
-            409 => Error::Conflict { action, message: status.message.clone() },
-            403 if passes(&status.message) => Error::Denied { action, message: status.message.clone() },
-            // Temporary: a token may be renewed, a queue may drain, a server may come back.
-            401 | 408 | 429 | 500..=599 | 0 => {
-                Error::Unavailable { action, source: Box::new(kube::Error::Api(status)) }
-            }
-            code => Error::Refused { action, code, reason: status.reason.clone(), message: status.message.clone() },
-        },
-        // Nothing was sent, and a retry would fail in the same way.
-        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
-            Error::Refused { action, code: 400, reason: "BadRequest".to_owned(), message: error.to_string() }
-        }
-        other => Error::Unavailable { action, source: Box::new(other) },
+/// Reads an object that may not exist. Only an answer of Kubernetes that names this very object proves that it doesn't.
+pub(super) async fn find<T>(
+    action: impl Into<String> + Send,
+    limit: Duration,
+    name: &str,
+    get: impl Future<Output = kube::Result<T>> + Send,
+) -> Result<Option<T>, Error> {
+    match call(action, limit, get).await {
+        Err(Error::NotFound { name: missing, .. }) if missing == name => Ok(None),
+        found => found.map(Some),
     }
 }
 
-/// Returns whether a 403 has a cause outside the request: missing rights (`responsewriters.Forbidden` of kube-apiserver),
-/// admission whose caches are empty (`admission.NewForbidden` with "not yet ready to handle request"), or a quota that no
-/// controller has counted yet. A policy, a webhook or an exceeded quota is final.
-fn passes(message: &str) -> bool {
-    let lacks_a_right = message.contains("is forbidden: User \"") && message.contains("\" cannot ");
-    lacks_a_right
-        || message.ends_with("not yet ready to handle request")
-        || message.contains("is forbidden: status unknown for quota")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sorted(message: &str) -> Error {
-        let status =
-            kube::core::Status { code: 403, reason: "Forbidden".into(), message: message.into(), ..Default::default() };
-        sort("creating the driver pod a/b".to_owned(), kube::Error::Api(Box::new(status)))
-    }
-
-    #[test]
-    fn a_denial_that_may_pass_is_not_a_refusal() {
-        for message in [
-            "pods is forbidden: User \"system:serviceaccount:sparkgate:sparkgate\" cannot create resource \"pods\" in API \
-             group \"\" in the namespace \"spark\": RBAC: clusterrole.rbac.authorization.k8s.io \"x\" not found",
-            "pods \"pi-driver\" is forbidden: User \"u\" cannot patch resource \"pods\" in API group \"\" in the namespace \"spark\"",
-            "pods \"pi-driver\" is forbidden: not yet ready to handle request",
-            "pods \"pi-driver\" is forbidden: status unknown for quota: q, resources: pods",
-        ] {
-            assert!(matches!(sorted(message), Error::Denied { .. }), "{message}");
-        }
-        for message in [
-            "pods \"pi-driver\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5",
-            "pods \"pi-driver\" is forbidden: violates PodSecurity \"baseline:latest\": privileged",
-            "admission webhook \"images.example.org\" denied the request: this image is not allowed",
-            "pods \"pi-driver\" is forbidden: error looking up service account spark/x: serviceaccount \"x\" not found",
-        ] {
-            assert!(matches!(sorted(message), Error::Refused { code: 403, .. }), "{message}");
-        }
-    }
+/// Returns the pause that a status asks for.
+pub(super) fn retry_after(status: &Status) -> Option<Duration> {
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }

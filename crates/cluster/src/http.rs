@@ -21,9 +21,9 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt, RustlsTlsError},
 };
-use tower::{BoxError, Service, ServiceBuilder, layer::layer_fn};
+use tower::{BoxError, Service, ServiceBuilder, layer::layer_fn, util::MapResponseLayer};
 
-use super::measured::Measured;
+use super::{measured::Measured, retry_after};
 
 /// Timeout for the TCP and TLS handshakes together.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -54,6 +54,7 @@ pub(super) fn client(config: &Config, connections: usize) -> kube::Result<Client
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .map_response(retry_after::keep)
         .service(Measured(connections));
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
@@ -144,7 +145,8 @@ fn through_proxy(mut config: Config) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT);
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    Ok(ClientBuilder::try_from(config)?.with_layer(&layer_fn(Measured)).build())
+    let client = ClientBuilder::try_from(config)?.with_layer(&layer_fn(Measured));
+    Ok(client.with_layer(&MapResponseLayer::new(retry_after::keep)).build())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Kubernetes: the layer that uses kube. It creates, reads and deletes a driver's objects, and watches the pods of
 //! drivers and executors.
 
+mod answer;
 mod connect;
 mod create;
 mod driver_http;
@@ -20,7 +21,9 @@ mod pod_events;
 mod pod_requests;
 mod pods;
 mod pre_resource;
+mod quota;
 mod release;
+mod retry_after;
 mod rights;
 mod slim_pod;
 mod token_review;

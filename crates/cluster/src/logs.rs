@@ -12,7 +12,8 @@ use kube::{Api, Resource, api::LogParams, core::Request};
 
 use super::{
     Cluster, Error,
-    error::{call, in_time},
+    answer::nothing_of_kubernetes,
+    error::{find, in_time},
     executor_pod::CONTAINER as EXECUTOR,
     observe::{container, driver_container, phase},
     slim_pod::SlimPod,
@@ -68,7 +69,10 @@ impl Cluster {
         let LogOf { namespace, pod, uid } = *of;
         let client = self.reading().clone();
         let pods: Api<SlimPod> = Api::namespaced(client.clone(), namespace);
-        let there = call(format!("reading the pod {namespace}/{pod}"), TIMEOUT, pods.get_opt(pod)).await?;
+        let there = find(format!("reading the pod {namespace}/{pod}"), TIMEOUT, pod, pods.get(pod)).await?;
+        if there.as_ref().is_some_and(|there| there.metadata.uid.is_none()) {
+            return Err(nothing_of_kubernetes(format!("reading the pod {namespace}/{pod}")));
+        }
         let Some(there) = there.filter(|there| there.metadata.uid.as_deref() == Some(uid)) else {
             return Ok(LogAnswer::Gone);
         };
@@ -78,12 +82,13 @@ impl Cluster {
         }
         let action = format!("reading the log of the pod {namespace}/{pod} from its node");
         let request = Request::new(SlimPod::url_path(&(), Some(namespace))).logs(pod, &params(part, name));
-        let answer = request::send(client, request.map_err(kube::Error::BuildRequest), action.clone());
+        let answer = request::send(client, request.map_err(kube::Error::BuildRequest), pod.to_owned(), action.clone());
         if part.follow {
+            let name = pod.to_owned();
             let bytes = answer.map(move |answer| match answer? {
                 LogAnswer::Log(bytes) => Ok(bytes),
-                LogAnswer::NotStarted(message) => Err(Error::NotFound { action, message }),
-                LogAnswer::Gone => Err(Error::NotFound { action, message: "the pod is gone".to_owned() }),
+                LogAnswer::NotStarted(message) => Err(Error::NotFound { action, name, message }),
+                LogAnswer::Gone => Err(Error::NotFound { action, name, message: "the pod is gone".to_owned() }),
             });
             return Ok(LogAnswer::Log(bytes.try_flatten_stream().boxed()));
         }

@@ -20,13 +20,17 @@ use serde_json::value::RawValue;
 
 use super::{
     Cluster, Error,
-    error::{call, sort},
+    answer::{nothing_of_kubernetes, sort},
+    error::{call, find},
 };
 use sparkgate_spark::PodGroup;
 
 /// Timeout for a write. It is longer than the API server works on a request (60 s): a webhook may take 30 s, and several
 /// webhooks are called one after the other. A dead connection is detected long before that, by its silence.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
+
+/// Timeout for the list of APIs.
+const LIST: Duration = Duration::from_secs(5);
 
 /// The `Accept` header that asks for metadata only; a server that doesn't know that form may send the whole object (Kubernetes
 /// API, "Retrieving only the metadata").
@@ -38,6 +42,17 @@ pub(super) struct ManifestObject<'a> {
     resource: ApiResource,
     namespace: &'a str,
     pub(super) name: String,
+}
+
+/// The part of the response to a creation that is read.
+#[derive(Deserialize)]
+struct Created {
+    metadata: CreatedMetadata,
+}
+
+#[derive(Deserialize)]
+struct CreatedMetadata {
+    uid: String,
 }
 
 /// The members of a JSON object by name, as raw JSON.
@@ -83,20 +98,48 @@ impl<'a> ManifestObject<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends the object as it was stored, and returns at least the metadata of the object that the server created.
+    /// Sends the object as it was stored, and returns the uid of the object that the server created.
     pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
         let mut request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
         request.headers_mut().insert(ACCEPT, METADATA);
-        call(action, TIMEOUT, cluster.client.request_text(request)).await
+        let answer = call(action.clone(), TIMEOUT, cluster.client.request_text(request)).await;
+        let answer = self.served(cluster, answer).await?;
+        // An answer without a uid isn't the API server's, and then the object may not exist.
+        let created: Created = serde_json::from_str(&answer).map_err(|_| nothing_of_kubernetes(action))?;
+        Ok(created.metadata.uid)
     }
 
     /// Returns the metadata of the existing object of this name, if there is one.
     pub(super) async fn there(&self, cluster: &Cluster) -> Result<Option<ObjectMeta>, Error> {
         let api = self.api(cluster);
-        let there = call(format!("reading the {}", self.subject()), TIMEOUT, api.get_metadata_opt(&self.name)).await?;
-        Ok(there.map(|there| there.metadata))
+        let action = format!("reading the {}", self.subject());
+        let there = find(action, TIMEOUT, &self.name, api.get_metadata(&self.name)).await;
+        match self.served(cluster, there).await {
+            Err(Error::NotFound { name, .. }) if name == self.name => Ok(None),
+            there => Ok(there?.map(|there| there.metadata)),
+        }
+    }
+
+    /// Returns the answer to a call, and [`Error::NotFound`] in place of a page if the cluster doesn't serve objects of this kind: an
+    /// API server answers with a page then, too, so the list of what it serves decides.
+    pub(super) async fn served<T>(&self, cluster: &Cluster, answer: Result<T, Error>) -> Result<T, Error> {
+        let ApiResource { group, version, kind, .. } = &self.resource;
+        let Err(error) = answer else { return answer };
+        let is_extension = group.contains('.') && !group.ends_with(".k8s.io");
+        if !(error.is_page() && is_extension) {
+            return Err(error);
+        }
+        let Ok(served) = call("listing the APIs", LIST, cluster.client.list_api_groups()).await else {
+            return Err(error);
+        };
+        let mut versions = served.groups.iter().filter(|served| served.name == *group).flat_map(|of| &of.versions);
+        if served.groups.is_empty() || versions.any(|served| served.version == *version) {
+            return Err(error);
+        }
+        let message = format!("the cluster doesn't serve {kind} of {group}/{version}: is its operator installed?");
+        Err(Error::NotFound { action: format!("using the {}", self.subject()), name: self.name.clone(), message })
     }
 }
 

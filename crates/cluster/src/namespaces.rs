@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
-use super::{Cluster, Error, error::call};
+use super::{Cluster, Error, error::find};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -21,7 +21,8 @@ impl Cluster {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let mut uids = BTreeMap::new();
         for name in [SYSTEM].into_iter().chain(self.namespaces.iter().map(String::as_str)) {
-            let read = call(format!("reading the namespace {name}"), TIMEOUT, namespaces.get_metadata_opt(name));
+            let action = format!("reading the namespace {name}");
+            let read = find(action, TIMEOUT, name, namespaces.get_metadata(name));
             match read.await {
                 Ok(there) => uids.extend(there.and_then(|there| Some((name.to_owned(), there.metadata.uid?)))),
                 Err(error @ Error::Unavailable { .. }) => return Err(error),

@@ -10,7 +10,10 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{Cluster, Error, error::call};
+use super::{
+    Cluster, Error,
+    error::{call, find},
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -46,7 +49,7 @@ impl Cluster {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         };
-        let there = call(action, TIMEOUT, api.get_opt(name)).await?;
+        let there = find(action, TIMEOUT, name, api.get(name)).await?;
         Ok(there.and_then(|object| serde_json::to_value(object).ok()))
     }
 

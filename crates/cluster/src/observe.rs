@@ -13,6 +13,8 @@ use sparkgate_submission::{Container, Installation, Phase, PodObservation, Submi
 
 /// Spark's name for the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
 const CONTAINER: &str = "spark-kubernetes-driver";
+/// Kubernetes' reason of a pod with scheduling gates (`PodReasonSchedulingGated`).
+const GATED: &str = "SchedulingGated";
 
 /// Returns the observation of a driver pod that a watch found, or `None` if nothing on the pod names an attempt: what other
 /// clients wrote there must not stop a watch. The identity names the attempt; if there is none, the labels do.
@@ -95,8 +97,13 @@ pub(super) fn driver_container(pod: &SlimPod) -> Option<&str> {
 }
 
 /// Returns the driver's state for a pod that has no status of its container. If the pod fits on no node, the container
-/// waits, with the scheduler's reason and message.
+/// waits, with the scheduler's reason and message. If it has scheduling gates, no scheduler has looked at it.
 fn without_node(pod: &SlimPod) -> Container {
+    let gates: Vec<_> = pod.spec.scheduling_gates.iter().map(|gate| gate.name.as_str()).collect();
+    if pod.spec.node_name.is_none() && !gates.is_empty() {
+        let message = format!("the scheduler waits until its gates are removed: {}", gates.join(", "));
+        return Container::Waiting { reason: Some(GATED.to_owned()), message: Some(message) };
+    }
     match pod.status.unscheduled() {
         Some(condition) if pod.spec.node_name.is_none() => {
             Container::Waiting { reason: condition.reason.clone(), message: condition.message.clone() }
@@ -193,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_a_queue_holds_back_waits_for_its_gates() {
+        let seen = |node: serde_json::Value, gates: serde_json::Value| {
+            let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let condition = json!({"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates"});
+            let pod = json!({"metadata": {"uid": "u", "labels": labels}, "spec": {"nodeName": node, "schedulingGates": gates,
+                "containers": [{"name": "d"}]}, "status": {"phase": "Pending", "conditions": [condition]}});
+            observation(&serde_json::from_value(pod).unwrap(), false, None).unwrap().container
+        };
+        let gates = json!([{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]);
+        let Container::Waiting { reason, message } = seen(json!(null), gates) else { panic!() };
+        assert_eq!(reason.as_deref(), Some("SchedulingGated"));
+        assert!(message.unwrap().ends_with("kueue.x-k8s.io/admission, kueue.x-k8s.io/topology"));
+        assert_eq!(seen(json!("n"), json!([])), Container::Absent);
+    }
+
+    #[test]
     fn a_pod_with_foreign_labels_gives_no_observation() {
         for labels in [json!({}), json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "../x", labels::ATTEMPT: "1"})]
         {
@@ -225,6 +249,9 @@ mod tests {
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
         assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "the disruption was called off");
         assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
+        let kueue = |reason: &str| pod(json!({"conditions": [{"type": "TerminationTarget", "status": "True", "reason": reason}]}));
+        assert_eq!(kueue("WorkloadEvicted").as_deref(), Some("WorkloadEvicted"));
+        assert_eq!(kueue("WorkloadDeleted"), None, "a client deleted it");
     }
 
     #[test]

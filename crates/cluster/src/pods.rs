@@ -11,7 +11,10 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Error, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+    Cluster, Error,
+    answer::nothing_of_kubernetes,
+    error::{call, find},
+    labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
 };
 use sparkgate_submission::{SubmissionId, engine::Found};
 
@@ -29,16 +32,17 @@ impl Cluster {
     ) -> Result<Found, Error> {
         let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
-        let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
+        let Some(there) = find(action.clone(), TIMEOUT, pod, pods.get(pod)).await? else { return Ok(Found::Nothing) };
         let seen = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
-        Ok(seen.map_or(Found::Nothing, |seen| Found::There(Box::new(seen))))
+        seen.map_or_else(|| Err(nothing_of_kubernetes(action)), |seen| Ok(Found::There(Box::new(seen))))
     }
 
     /// Returns whether exactly this pod exists, according to the API server itself.
     pub async fn pod_exists(&self, namespace: &str, pod: &str, uid: &str) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = call(format!("looking for the pod {namespace}/{pod}"), TIMEOUT, pods.get_metadata_opt(pod)).await?;
-        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
+        let action = format!("looking for the pod {namespace}/{pod}");
+        let Some(found) = find(action.clone(), TIMEOUT, pod, pods.get_metadata(pod)).await? else { return Ok(false) };
+        found.metadata.uid.map_or_else(|| Err(nothing_of_kubernetes(action)), |found| Ok(found == uid))
     }
 
     /// Deletes exactly this pod, with a grace period in seconds or that of its spec; the objects that it owns are deleted with
@@ -50,12 +54,14 @@ impl Cluster {
         let grace_period_seconds = grace.map(|seconds| seconds.max(1).unsigned_abs());
         let how = DeleteParams { preconditions: Some(only), grace_period_seconds, ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
-        match call(action, WRITE, pods.delete(pod, &how)).await {
-            // A conflict means that the name belongs to another pod now: ours is gone.
-            Ok(deleted) => {
-                Ok(deleted.left().is_some_and(|pod| pod.finalizers().iter().any(|name| name == labels::FINALIZER)))
-            }
-            Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(false),
+        match call(action.clone(), WRITE, pods.delete(pod, &how)).await {
+            Ok(deleted) => match deleted.left() {
+                Some(pod) if pod.metadata.uid.is_none() => Err(nothing_of_kubernetes(action)),
+                Some(pod) => Ok(pod.finalizers().iter().any(|name| name == labels::FINALIZER)),
+                // A `Status` of success.
+                None => Ok(false),
+            },
+            Err(error) if is_gone(&error, pod) => Ok(false),
             Err(other) => Err(other),
         }
     }
@@ -88,11 +94,28 @@ impl Cluster {
     async fn patch_metadata(&self, doing: &str, namespace: &str, pod: &str, patch: Value) -> Result<(), Error> {
         let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("{doing} the driver pod {namespace}/{pod}");
-        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(patch))).await {
-            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
-            // The name belongs to another pod now: the API server refuses to change its uid to ours.
-            Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
+        let how = PatchParams::default();
+        match call(action.clone(), WRITE, pods.patch_metadata(pod, &how, &Patch::Strategic(patch))).await {
+            Ok(patched) if patched.metadata.uid.is_none() => Err(nothing_of_kubernetes(action)),
+            Ok(_) => Ok(()),
+            Err(error) if is_gone(&error, pod) => Ok(()),
             Err(other) => Err(other),
         }
     }
+}
+
+/// Returns whether the API server says that the pod doesn't exist, or that its name belongs to another pod now: the uid that the
+/// request requires, or that a patch would set, isn't that pod's.
+fn is_gone(error: &Error, pod: &str) -> bool {
+    match error {
+        Error::NotFound { name, .. } => name == pod,
+        Error::Conflict { message, .. } => is_of_another_uid(message),
+        Error::Refused { code: 422, message, .. } => message.contains("metadata.uid"),
+        _ => false,
+    }
+}
+
+/// Returns whether a conflict is about the uid (`BeforeDelete`, `Preconditions.Check`), and not with another client's write.
+pub(super) fn is_of_another_uid(message: &str) -> bool {
+    message.contains("UID in the precondition") || message.contains("UID in precondition")
 }

@@ -11,6 +11,7 @@ use super::{
     error::call,
     labels,
     manifest_object::{ManifestObject, TIMEOUT},
+    pods::is_of_another_uid,
 };
 use sparkgate_submission::SubmissionId;
 
@@ -29,7 +30,8 @@ impl Cluster {
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
         let action = format!("making the driver pod {pod} the owner of the {}", object.subject());
         let api = object.api(self);
-        call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+        let patched = call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await;
+        object.served(self, patched).await.map(drop)
     }
 
     /// Deletes such an object when there will be no pod. Only an object that carries this submission's id is touched.
@@ -40,7 +42,9 @@ impl Cluster {
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
         let action = format!("deleting the {}", object.subject());
         match call(action, TIMEOUT, object.api(self).delete(&object.name, &how)).await {
-            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(Error::NotFound { name, .. }) if name == object.name => Ok(()),
+            Err(Error::Conflict { message, .. }) if is_of_another_uid(&message) => Ok(()),
             Err(other) => Err(other),
         }
     }

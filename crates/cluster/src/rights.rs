@@ -6,9 +6,10 @@ use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, api::PostParams};
 
-use super::{Cluster, Error, error::call};
+use super::{Cluster, Error, answer::nothing_of_kubernetes, error::call};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+const ACTION: &str = "asking for the account's rights";
 /// Access reviews that are in flight at once.
 const AT_ONCE: usize = 8;
 
@@ -88,8 +89,9 @@ impl Cluster {
         };
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let how = PostParams::default();
-        let answer = call("asking for the account's rights", TIMEOUT, reviews.create(&how, &review)).await?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
+        let answer = call(ACTION, TIMEOUT, reviews.create(&how, &review)).await?;
+        let status = answer.status.ok_or_else(|| nothing_of_kubernetes(ACTION.to_owned()))?;
+        Ok(status.allowed)
     }
 }
 

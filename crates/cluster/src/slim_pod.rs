@@ -26,12 +26,20 @@ pub(super) struct SlimPod {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
+    /// What keeps the scheduler from looking at the pod.
+    pub(super) scheduling_gates: Vec<Gate>,
     pub(super) containers: Vec<Container>,
     pub(super) init_containers: Vec<Container>,
     /// Of the whole pod, which count instead of those of its containers.
     pub(super) resources: Resources,
     /// Of the pod's runtime class.
     pub(super) overhead: Amounts,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Gate {
+    pub(super) name: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -92,9 +100,14 @@ impl Status {
     }
 
     /// Returns why the cluster itself ends the pod, as reason and message: those of the kubelet, or those of the component that
-    /// preempts the pod, drains its node or finds the node missing (the condition `DisruptionTarget` of Kubernetes).
+    /// preempts the pod, drains its node or finds the node missing (the condition `DisruptionTarget` of Kubernetes), or that takes
+    /// its quota back (`TerminationTarget` of Kueue, unless a client deleted the workload).
     pub(super) fn disruption(&self) -> (Option<String>, Option<String>) {
-        let disrupted = |one: &&Condition| one.type_ == "DisruptionTarget" && one.status == "True";
+        let disrupted = |one: &&Condition| match one.type_.as_str() {
+            "DisruptionTarget" => one.status == "True",
+            "TerminationTarget" => one.status == "True" && one.reason.as_deref() != Some("WorkloadDeleted"),
+            _ => false,
+        };
         let condition = self.conditions.iter().flatten().find(disrupted);
         let of = |own: &Option<String>, theirs: fn(&Condition) -> &Option<String>| {
             own.clone().or_else(|| theirs(condition?).clone())

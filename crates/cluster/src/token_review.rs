@@ -5,9 +5,10 @@ use std::time::Duration;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::{Api, api::PostParams};
 
-use super::{Cluster, Error, error::call};
+use super::{Cluster, Error, answer::nothing_of_kubernetes, error::call};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+const ACTION: &str = "reviewing a caller's token";
 
 /// The user whom a token authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl Cluster {
         };
         let reviews: Api<TokenReview> = Api::all(self.client.clone());
         let answer =
-            call("reviewing a caller's token", TIMEOUT, reviews.create(&PostParams::default(), &review)).await?;
-        let status = answer.status.unwrap_or_default();
+            call(ACTION, TIMEOUT, reviews.create(&PostParams::default(), &review)).await?;
+        let status = answer.status.ok_or_else(|| nothing_of_kubernetes(ACTION.to_owned()))?;
         // An API server that doesn't know audiences leaves them out: such a token may be meant for another service.
         let of_ours = status.audiences.iter().flatten().any(|audience| audiences.contains(audience));
         if !(status.authenticated.unwrap_or(false) && of_ours) {

@@ -52,10 +52,10 @@ catalogue! {
 }
 "Launches and kills" {
     /// Pieces of claimed work that ended, by `task` (`launch`, `kill`) and `result`: `done`, `look_again` (a deleted driver
-    /// is checked later), `retried` (no or an unclear answer), `denied` (the API server denies it), `no_key` (the objects
-    /// can't be decrypted), `no_files` (the store of uploaded files is away), `given_up` and `claim_lost` (another replica continues).
+    /// is checked later), `retried` (no or an unclear answer), `denied` (the API server or a webhook denies it for
+    /// now), `no_room` (the quota of the namespace is full), `no_key` (the objects can't be decrypted), `no_files` (the store of uploaded files is away), `given_up` and `claim_lost` (another replica continues).
     launch_tries: Counters<2> = "sparkgate_launch_tries_total" ["task", "result"]
-        => "`denied`: a right or a quota is missing, see the log. `retried`: the API server or a webhook doesn't answer.";
+        => "`denied`: a right or the namespace is missing, see the log. `no_room`: raise the quota if jobs wait too long. `retried`: the API server or a webhook doesn't answer.";
     /// Launches and kills that this replica works on. There are 192 slots.
     launches_in_progress: Gauge = "sparkgate_launches_in_progress" [];
     /// 1 for each namespace whose calls fail, so that launches there pause. Absent for others.

@@ -333,6 +333,11 @@ impl Store {
         self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE).await
     }
 
+    /// Returns a claim after a try for which there was no room: it isn't counted, and may be repeated at once.
+    pub async fn wait_for_room(&self, claimed: &Claimed, reason: &str, why: &str) -> Result<(), Error> {
+        self.give_back(claimed, Duration::ZERO, Some((Some(reason), why)), 0).await
+    }
+
     async fn give_back(
         &self,
         claimed: &Claimed,

@@ -10,7 +10,7 @@ mod follow;
 mod kill;
 mod launch;
 
-pub use effect::{Effect, EffectResult, Found, Row, Settled};
+pub use effect::{Effect, EffectResult, Found, Obstacle, Row, Settled};
 pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;

@@ -76,7 +76,8 @@ pub async fn check_namespaces(cluster: &Cluster, findings: &mut Vec<Finding>) {
         if let Some(namespace) = place {
             match cluster.quotas(namespace).await {
                 Ok(uses) => findings.push(quota(namespace, &uses)),
-                Err(_) => drop(denied.insert(namespace)),
+                Err(cluster::Error::Denied { .. }) => drop(denied.insert(namespace)),
+                Err(error) => findings.push(unanswered("kubernetes.quota", &error)),
             }
         }
     }
@@ -198,10 +199,12 @@ pub async fn check_home(store: &Store, cluster: &Cluster) -> Finding {
     match cluster.namespace_uids().await {
         Err(error) => unanswered(CHECK, &error),
         Ok(_) if known.is_empty() => Finding::ok(CHECK, "the database belongs to no cluster yet"),
-        Ok(here) if here.is_empty() => {
-            Finding::skipped(CHECK, "the account may get no namespace, so another cluster can't be told apart")
-        }
         Ok(here) => match compare(&known, &here) {
+            Verdict::Unknown => Finding::failure(
+                CHECK,
+                "the account can read none of the namespaces by which the database recognizes its cluster: nothing is launched",
+                "give the account the right to get kube-system (deploy/kubernetes.yaml)",
+            ),
             Verdict::SameSystem | Verdict::Same => Finding::ok(CHECK, "the database belongs to this cluster"),
             Verdict::Other(namespace) => Finding::failure(
                 CHECK,

@@ -10,6 +10,14 @@ use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(4);
+/// The same where a try is refused for the state of the namespace, which changes more rarely.
+const LONGEST_REFUSED: Duration = Duration::from_secs(30);
+/// The longest pause that an API server can ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// Drivers that are created one after the other before a quota counts as one that has room.
+const FITTING: u32 = 8;
+/// How long after its last pause a breaker still says something about a refusal.
+const RECENT: Duration = Duration::from_secs(600);
 
 /// How the call failed that opened a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +26,20 @@ pub(in crate::service) enum Failure {
     Unanswered,
     /// The API server or a webhook denied the call for now, possibly because of this one object.
     Denied,
+    /// A quota of the namespace has no room. Other calls prove nothing about it: only the creation of drivers closes the breaker, one
+    /// driver at a time.
+    Full,
+    /// The namespace doesn't exist, or no driver fits into its quota: other submissions would most likely be refused, too.
+    Refused,
+}
+
+impl Failure {
+    fn longest(self) -> Duration {
+        match self {
+            Self::Unanswered | Self::Denied => LONGEST,
+            Self::Full | Self::Refused => LONGEST_REFUSED,
+        }
+    }
 }
 
 /// The breakers that are not closed.
@@ -33,6 +55,8 @@ struct Breaker {
     until: Instant,
     /// The single probe of the half-open breaker is running.
     trying: bool,
+    /// Drivers that were created since the quota had no room.
+    fitting: u32,
     /// The number of the submission that was tried last.
     last: i64,
 }
@@ -47,28 +71,60 @@ pub(in crate::service) struct Restricted {
 }
 
 impl CircuitBreakers {
-    /// Records that a call for a namespace was answered, in whatever way. Returns whether that closes its breaker.
-    pub(in crate::service) fn answered(&self, namespace: &str, write: bool) -> bool {
+    /// Records that a call for a namespace was answered, in whatever way, and whether it created a driver. Returns whether that
+    /// closes its breaker.
+    pub(in crate::service) fn answered(&self, namespace: &str, write: bool, created: bool) -> bool {
         self.with(|breakers| {
-            let closes = breakers.get(namespace).is_some_and(|breaker| write || !breaker.write);
-            closes && breakers.remove(namespace).is_some()
+            let Some(breaker) = breakers.get_mut(namespace) else { return false };
+            if breaker.failure == Failure::Full {
+                if !created {
+                    return false;
+                }
+                breaker.fitting += 1;
+                (breaker.pause, breaker.until) = (FIRST, Instant::now());
+                if breaker.fitting < FITTING {
+                    return false;
+                }
+            }
+            (write || !breaker.write) && breakers.remove(namespace).is_some()
         })
     }
 
-    /// Records that a call for a namespace failed. The pause grows with each failure after the end of the last pause.
-    pub(in crate::service) fn failed(&self, namespace: &str, write: bool, failure: Failure) {
+    /// Records that a call for a namespace failed. The pause grows with each failure after the end of the last pause, and is at
+    /// least as long as the API server asks for.
+    pub(in crate::service) fn failed(&self, namespace: &str, write: bool, failure: Failure, asked: Option<Duration>) {
         let now = Instant::now();
-        self.with(|breakers| match breakers.get_mut(namespace) {
-            Some(Breaker { trying: false, until, .. }) if now < *until => {}
-            Some(breaker) => {
-                let pause = (breaker.pause * 2).min(LONGEST);
-                *breaker = Breaker { failure, write, pause, until: now + pause, trying: false, last: breaker.last };
-            }
-            None => {
-                let breaker = Breaker { failure, write, pause: FIRST, until: now + FIRST, trying: false, last: -1 };
-                breakers.insert(namespace.to_owned(), breaker);
-            }
+        self.with(|breakers| {
+            let (before, last) = match breakers.get(namespace) {
+                Some(Breaker { trying: false, until, .. }) if now < *until => return,
+                Some(breaker) => (breaker.pause * 2, breaker.last),
+                None => (FIRST, -1),
+            };
+            let pause = before.min(failure.longest()).max(asked.unwrap_or_default().min(LONGEST_ASKED));
+            let breaker = Breaker { failure, write, pause, until: now + pause, trying: false, fitting: 0, last };
+            breakers.insert(namespace.to_owned(), breaker);
         });
+    }
+
+    /// Returns whether another submission of the namespace was refused shortly before for the state of the namespace.
+    pub(in crate::service) fn is_refused(&self, namespace: &str) -> bool {
+        let is_recent = |breaker: &Breaker| breaker.failure == Failure::Refused && breaker.until.elapsed() < RECENT;
+        self.with(|breakers| breakers.get(namespace).is_some_and(is_recent))
+    }
+
+    /// Records that a pod of a namespace has ended (`None`: of any one), so that its quota may have room. Returns whether a
+    /// submission waits for that.
+    pub(in crate::service) fn freed(&self, namespace: Option<&str>) -> bool {
+        let now = Instant::now();
+        self.with(|breakers| {
+            let mut any = false;
+            for (name, breaker) in breakers {
+                if breaker.failure == Failure::Full && namespace.is_none_or(|namespace| namespace == name) {
+                    (breaker.pause, breaker.until, any) = (FIRST, now, true);
+                }
+            }
+            any
+        })
     }
 
     /// Returns the restrictions of a claim that starts now.
@@ -132,9 +188,9 @@ mod tests {
     async fn an_outage_lets_one_submission_of_a_namespace_try_at_a_time() {
         let breakers = CircuitBreakers::default();
         assert_eq!(breakers.restricted(), Restricted::default());
-        breakers.failed("a", true, Unanswered);
+        breakers.failed("a", true, Unanswered, None);
         let pause = breakers.pause("a").unwrap();
-        breakers.failed("a", true, Unanswered);
+        breakers.failed("a", true, Unanswered, None);
         assert_eq!(breakers.pause("a"), Some(pause), "calls that were under way make it no longer");
         assert_eq!(breakers.restricted(), open("a"));
         tokio::time::advance(pause).await;
@@ -146,22 +202,76 @@ mod tests {
         breakers.ends("a", 7);
         assert_eq!(breakers.restricted(), half_open("a", 7), "it made no call");
         breakers.begins("a", 8);
-        breakers.failed("a", true, Unanswered);
+        breakers.failed("a", true, Unanswered, None);
         breakers.ends("a", 8);
         assert_eq!((breakers.pause("a"), breakers.restricted()), (Some(pause * 2), open("a")));
-        assert!(!breakers.answered("b", true), "another namespace says nothing about this one");
-        assert!(breakers.answered("a", true) && !breakers.answered("a", true));
+        assert!(!breakers.answered("b", true, false), "another namespace says nothing about this one");
+        assert!(breakers.answered("a", true, false) && !breakers.answered("a", true, false));
         assert_eq!(breakers.restricted(), Restricted::default());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_read_closes_no_breaker_that_a_write_opened() {
         let breakers = CircuitBreakers::default();
-        breakers.failed("a", true, Denied);
-        assert!(!breakers.answered("a", false));
+        breakers.failed("a", true, Denied, None);
+        assert!(!breakers.answered("a", false, false));
         assert_eq!((breakers.restricted(), breakers.pause("a")), (open("a"), None));
-        assert!(breakers.answered("a", true));
-        breakers.failed("a", false, Unanswered);
-        assert!(breakers.answered("a", false));
+        assert!(breakers.answered("a", true, false));
+        breakers.failed("a", false, Unanswered, None);
+        assert!(breakers.answered("a", false, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_namespace_lets_one_try_at_a_time_until_several_drivers_fitted() {
+        let breakers = CircuitBreakers::default();
+        breakers.failed("a", true, Full, None);
+        assert!(!breakers.answered("a", true, false), "the finalizer of an ended driver says nothing about the quota");
+        assert!(!breakers.freed(Some("b")) && breakers.restricted() == open("a"));
+        for doubled in 1..=10 {
+            tokio::time::advance(LONGEST_REFUSED).await;
+            breakers.begins("a", doubled);
+            breakers.failed("a", true, Full, None);
+        }
+        assert_eq!(breakers.restricted(), open("a"));
+        tokio::time::advance(LONGEST_REFUSED - FIRST).await;
+        assert_eq!(breakers.restricted(), open("a"), "a pause of half a minute");
+        assert!(breakers.freed(Some("a")));
+        assert_eq!(breakers.restricted(), half_open("a", 10), "a pod has ended");
+        for number in 11..10 + i64::from(FITTING) {
+            breakers.begins("a", number);
+            assert_eq!(breakers.restricted(), open("a"), "one at a time");
+            assert!(!breakers.answered("a", true, true));
+            breakers.ends("a", number);
+            assert_eq!(breakers.restricted(), half_open("a", number), "the next one follows at once");
+        }
+        assert!(breakers.answered("a", true, true));
+        assert_eq!(breakers.restricted(), Restricted::default());
+        assert!(!breakers.freed(None), "nothing waits");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_api_server_can_ask_for_a_longer_pause() {
+        let breakers = CircuitBreakers::default();
+        breakers.failed("a", true, Denied, Some(Duration::from_secs(7)));
+        tokio::time::advance(Duration::from_millis(6900)).await;
+        assert_eq!(breakers.restricted(), open("a"));
+        tokio::time::advance(Duration::from_millis(200)).await;
+        assert_eq!(breakers.restricted(), half_open("a", -1));
+        breakers.failed("b", true, Denied, Some(Duration::from_secs(86_400)));
+        tokio::time::advance(LONGEST_ASKED).await;
+        assert!(breakers.restricted().open.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_for_the_state_of_a_namespace_is_known_to_those_that_follow() {
+        let breakers = CircuitBreakers::default();
+        breakers.failed("a", true, Denied, None);
+        assert!(!breakers.is_refused("a"));
+        tokio::time::advance(FIRST).await;
+        breakers.failed("a", true, Refused, None);
+        assert!(breakers.is_refused("a") && !breakers.is_refused("b"));
+        tokio::time::advance(RECENT + LONGEST).await;
+        assert!(!breakers.is_refused("a"));
+        assert!(breakers.answered("a", true, true));
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         judgement::NoLaunch,
     },
     store::{Claimed, Task},
-    submission::engine::{Job, Kill, Launch, Settled},
+    submission::engine::{Job, Kill, Launch, Obstacle, Settled},
     traces::{KeyValue, Span, SpanKind, attribute},
 };
 
@@ -33,6 +33,8 @@ const DENIED: &str = "Forbidden";
 const NO_KEY: &str = "EncryptionKeyMissing";
 /// Reason of a submission that waits because the store of its files is away.
 const NO_FILES: &str = "FilesUnavailable";
+/// The longest pause of a submission that a webhook denies for now, or whose namespace doesn't exist.
+const LONGEST_POSTPONED: Duration = Duration::from_secs(30);
 /// Pause before a failed attempt to return a claim is repeated.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -62,6 +64,8 @@ impl Ended {
                 Settled::LookAgain => "look_again",
                 Settled::TryAgain(_) => "retried",
                 Settled::Denied(_) => "denied",
+                Settled::Postponed(Obstacle::Quota, _) => "no_room",
+                Settled::Postponed(..) => "denied",
                 Settled::GivenUp(_) => "given_up",
             },
         }
@@ -202,7 +206,8 @@ impl Launcher {
         // A launch that is given up has started no driver that could use a grace period.
         let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
         let is_repeated = claimed.pod_uid.is_some();
-        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, is_repeated, grace };
+        let failed_tries = claimed.failed_tries;
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, is_repeated, failed_tries, grace };
         let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, held: true, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,
@@ -237,15 +242,25 @@ impl Launcher {
                 // In an outage, all submissions of the namespace wait for the same thing; otherwise, the problem is this
                 // submission's own.
                 let outage = self.effects.breakers.pause(&claimed.namespace);
-                let delay = outage.unwrap_or_else(|| backoff(claimed.failed_tries));
+                let delay = outage.unwrap_or_else(|| jittered(backoff(claimed.failed_tries)));
                 tracing::warn!(submission = %id, ?task, retry_in = ?delay, "work postponed: {why}");
                 match outage {
                     Some(_) => self.store.retry_after_outage(claimed, delay, why).await?,
                     None => self.store.retry_later(claimed, delay, Some((None, why))).await?,
                 }
             }
+            // The circuit breaker spaces the tries of the namespace, and the end of a pod there permits the next one.
+            Settled::Postponed(Obstacle::Quota, why) => {
+                tracing::info!(submission = %id, "waiting for room in a quota: {why}");
+                self.store.wait_for_room(claimed, Obstacle::Quota.reason(), why).await?;
+            }
+            Settled::Postponed(obstacle, why) => {
+                let delay = jittered(backoff(claimed.failed_tries).min(LONGEST_POSTPONED));
+                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "work postponed: {why}");
+                self.store.retry_later(claimed, delay, Some((Some(obstacle.reason()), why))).await?;
+            }
             Settled::Denied(why) => {
-                let delay = backoff(claimed.failed_tries);
+                let delay = jittered(backoff(claimed.failed_tries));
                 tracing::error!(submission = %id, ?task, retry_in = ?delay, "work denied by the cluster: {why}");
                 self.store.retry_later(claimed, delay, Some((Some(DENIED), why))).await?;
             }
@@ -267,9 +282,23 @@ fn backoff(failed_tries: i32) -> Duration {
     }
 }
 
+/// Shortens a pause at random by up to a quarter, so that submissions that failed together don't try again together.
+fn jittered(pause: Duration) -> Duration {
+    let random = f64::from(Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+    pause.mul_f64(1.0 - random / 4.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_of_submissions_that_failed_together_differ() {
+        let pauses: Vec<_> = (0..32).map(|_| jittered(Duration::from_secs(60))).collect();
+        let range = Duration::from_secs(45)..=Duration::from_secs(60);
+        assert!(pauses.iter().all(|pause| range.contains(pause)), "{pauses:?}");
+        assert!(pauses.iter().any(|pause| *pause != pauses[0]));
+    }
 
     #[test]
     fn the_backoff_grows_to_five_minutes() {

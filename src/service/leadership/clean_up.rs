@@ -155,7 +155,8 @@ impl Leadership {
         let EndedPod { submission, namespace, pod, uid, manifest, .. } = ended;
         if pod.is_empty() {
             let action = format!("deleting the driver pod of uid {uid} in {namespace}");
-            return Err(cluster::Error::NotFound { action, message: "its row doesn't name it".to_owned() });
+            let message = "its row doesn't name it".to_owned();
+            return Err(cluster::Error::NotFound { action, name: String::new(), message });
         }
         // The driver may have ended before the pod became the owner of these objects.
         let manifest = manifest.as_deref().and_then(|text| serde_json::from_str::<Manifest>(text).ok());

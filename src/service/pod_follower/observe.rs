@@ -19,7 +19,7 @@ use crate::{
     },
     store::Live,
     submission::{
-        KillCause, PodObservation, SubmissionId,
+        KillCause, Phase, PodObservation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
     },
     traces::{self, KeyValue, Span, SpanKind, attribute},
@@ -56,6 +56,7 @@ impl PodFollower {
             let seen = seen.into();
             if let Some(report) = &seen {
                 self.logs.note(namespace, report);
+                self.note_room(namespace, report);
             }
             match seen {
                 Some(WatchReport::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
@@ -79,6 +80,20 @@ impl PodFollower {
             self.health.watch.works(namespace);
         }
         self.take_in_drivers(namespace, drivers).await;
+    }
+
+    /// Lets the next submission of a namespace try whose quota had no room, once a pod there has ended.
+    fn note_room(&self, scope: Option<&str>, report: &WatchReport) {
+        let freed = match report {
+            WatchReport::Driver(pod) if pod.gone || is_over(pod.phase) => {
+                self.effects.breakers.freed(Some(&pod.namespace))
+            }
+            WatchReport::Executor(pod) if pod.gone || is_over(pod.phase) => self.effects.breakers.freed(scope),
+            _ => false,
+        };
+        if freed {
+            self.effects.wakeups.work_is_due();
+        }
     }
 
     /// Returns whether all observations of a watch are processed and written.
@@ -294,6 +309,11 @@ impl PodFollower {
         };
         tokio::spawn(Span::current().enter(finish));
     }
+}
+
+/// Returns whether a pod in this phase counts against no quota any more.
+fn is_over(phase: Phase) -> bool {
+    matches!(phase, Phase::Succeeded | Phase::Failed)
 }
 
 /// Returns the span of an observation, in the trace that its submission belongs to.

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::PodFollower;
 use crate::{
-    cluster::{self, LogOf},
+    cluster::LogOf,
     service::error::{Error, error_chain},
     submission::{Container, Phase, PodObservation, engine::Found},
 };
@@ -66,10 +66,8 @@ impl PodFollower {
         };
         self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid: pod_uid }).await;
         tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod: its sidecars don't end");
-        match self.cluster.delete_pod(namespace, pod, &now.pod_uid, None).await {
-            Ok(_) | Err(cluster::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.cluster.delete_pod(namespace, pod, &now.pod_uid, None).await?;
+        Ok(())
     }
 }
 

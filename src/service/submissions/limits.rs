@@ -1,7 +1,9 @@
 //! Checks Kubernetes' limits when a submission is accepted, so that the client gets an error that names the property instead of
 //! a failed launch.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
+
+use serde::Serialize;
 
 use crate::{
     cluster::Cluster,
@@ -20,8 +22,12 @@ const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 /// `core.MaxSecretSize`, which also applies to the data of a `ConfigMap`.
 const CONFIG_MAP_MAX: usize = 1 << 20;
-/// kube-apiserver's `MaxRequestBodyBytes`.
-const POD_MAX: usize = 3 << 20;
+/// etcd's `--max-request-bytes`, 1.5 MiB by default, without a margin for what is added to an object: our labels and annotations, the
+/// API server's defaults, sidecars. The API server itself takes 3 MiB.
+const OBJECT_MAX: usize = (3 << 19) - (64 << 10);
+/// Bytes of a variable in `metadata.managedFields`, which the API server stores with an object: `"k:{\"name\":\"…\"}":{".":{},
+/// "f:name":{},"f:value":{}},`; and of a variable from elsewhere.
+const MANAGED_VARIABLE: usize = 64;
 
 /// Refuses arguments and variables that are too large for any API server, before they are parsed.
 pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
@@ -29,9 +35,8 @@ pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal
     let args = request.app_args.iter().map(|arg| arg.len() + 3).sum::<usize>();
     let variables = request.environment_variables.iter().map(|(name, value)| name.len() + value.len() + 23).sum();
     for (field, bytes) in [("appArgs", args), ("environmentVariables", variables)] {
-        if bytes > POD_MAX {
-            let reason = format!("it takes {bytes} bytes of a pod; Kubernetes accepts pods of up to {POD_MAX} bytes");
-            return Err(Refusal::field(field, reason));
+        if bytes > OBJECT_MAX {
+            return Err(Refusal::field(field, too_large(bytes)));
         }
     }
     Ok(())
@@ -101,7 +106,58 @@ pub(super) fn check(
     }
     pod_name(request, &names.driver_pod)?;
     variables(request)?;
-    size(request, driver)
+    size(request, driver)?;
+    stored_size(request, driver)
+}
+
+/// Refuses an object that etcd doesn't take.
+fn stored_size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(), Refusal> {
+    let spec = driver.pod.spec.as_ref();
+    let containers = spec.iter().flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+    let managed = containers.flat_map(|container| container.env.iter().flatten());
+    let managed = managed.map(|variable| variable.name.len() + MANAGED_VARIABLE).sum::<usize>();
+    let bytes = length(&driver.pod) + managed;
+    if bytes > OBJECT_MAX {
+        let args = request.app_args.iter().map(String::len).sum::<usize>();
+        let variables = request.environment_variables.iter();
+        let variables = variables.map(|(name, value)| 2 * name.len() + value.len() + MANAGED_VARIABLE).sum::<usize>();
+        let field = match (args, variables) {
+            (args, variables) if args.max(variables) < bytes / 2 => "driverPodTemplate",
+            (args, variables) if args >= variables => "appArgs",
+            _ => "environmentVariables",
+        };
+        return Err(Refusal::field(field, too_large(bytes)));
+    }
+    let objects = driver.pre_resources.iter().chain(&driver.resources);
+    match objects.map(length).max().filter(|bytes| *bytes > OBJECT_MAX) {
+        Some(bytes) => Err(properties_too_large(&request.spark_properties, bytes)),
+        None => Ok(()),
+    }
+}
+
+fn too_large(bytes: usize) -> String {
+    format!("with it, the pod takes {bytes} bytes; a cluster stores objects of up to {OBJECT_MAX} bytes")
+}
+
+/// Returns the length of an object as JSON.
+fn length(object: &impl Serialize) -> usize {
+    struct Counted(usize);
+
+    impl io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counted = Counted(0);
+    // What can't be written as JSON is refused when it is stored.
+    let _ = serde_json::to_writer(&mut counted, object);
+    counted.0
 }
 
 /// Refuses a grace period of a pod template that is longer than the cap for `killGraceSeconds`: a kill would wait for it.
@@ -199,7 +255,7 @@ mod tests {
 
     #[test]
     fn requests_too_large_for_kubernetes_are_refused_before_anything_is_built() {
-        let mut request = CreateSubmissionRequest { app_args: vec![String::new(); 1 << 20], ..Default::default() };
+        let mut request = CreateSubmissionRequest { app_args: vec![String::new(); OBJECT_MAX / 3], ..Default::default() };
         assert_eq!(arguments(&request), Ok(()));
         request.app_args.push(String::new());
         assert_eq!(arguments(&request).unwrap_err().field, "appArgs");

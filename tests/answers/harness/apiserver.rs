@@ -72,11 +72,14 @@ async fn answer(request: Request) -> Response {
             }
             whole(201, &object)
         }
-        _ => whole(
-            404,
-            &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound",
-                "message": "not found", "code": 404}),
-        ),
+        _ => {
+            // The path of an object ends with its kind and its name.
+            let mut names = path.rsplit('/').skip(usize::from(path.ends_with("/log")));
+            let details = json!({"name": names.next(), "kind": names.next()});
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "reason": "NotFound", "message": "not found", "code": 404, "details": details});
+            whole(404, &status)
+        }
     }
 }
 

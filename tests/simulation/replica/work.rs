@@ -287,7 +287,7 @@ impl Task {
         Some(match settled {
             Settled::Done | Settled::GivenBack | Settled::GivenUp(_) => Ask::Release { submission, claim },
             Settled::LookAgain => later(RECHECK, None),
-            Settled::TryAgain(_) | Settled::Denied(_) => {
+            Settled::TryAgain(_) | Settled::Denied(_) | Settled::Postponed(..) => {
                 later((PAUSE << failed_tries.clamp(0, 5)).min(PAUSE_MAX), Some("why"))
             }
         })

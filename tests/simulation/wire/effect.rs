@@ -1,6 +1,6 @@
 //! Carries out the engine's effects in the models.
 
-use sparkgate::submission::engine::{Effect, EffectResult, Found};
+use sparkgate::submission::engine::{Effect, EffectResult, Found, Obstacle};
 
 use crate::{
     cluster::{Whose, uid_number, uid_text},
@@ -70,7 +70,11 @@ impl World {
         }
         if now < self.denied_until {
             self.counts.add(Count::Denied);
-            return Some(EffectResult::Denied("no right".to_owned()));
+            // An API server refuses without a right, or for the sake of something that passes as well.
+            return Some(match submission % 2 {
+                0 => EffectResult::Denied("no right".to_owned()),
+                _ => EffectResult::Postponed(Obstacle::Quota, "no room".to_owned()),
+            });
         }
         if *effect == Effect::LookUp {
             return None;
@@ -82,7 +86,7 @@ impl World {
                 Some(EffectResult::Refused { reason: "Forbidden".to_owned(), message: "exceeded quota".to_owned() })
             }
             Trouble::OverQuota if *effect == Effect::CreatePod => {
-                Some(EffectResult::Denied("exceeded quota".to_owned()))
+                Some(EffectResult::Postponed(Obstacle::Quota, "exceeded quota".to_owned()))
             }
             Trouble::OverQuota | Trouble::Locked => None,
         }

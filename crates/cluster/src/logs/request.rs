@@ -6,20 +6,24 @@ use http_body_util::{BodyExt, Limited};
 use kube::{Client, client::Body, core::Status};
 
 use super::LogAnswer;
-use crate::{Error, error::sort};
+use crate::{
+    Error,
+    answer::{page, sort},
+};
 
 /// Bytes of a refusal's body that are read.
 const REFUSAL_BYTES: usize = 64 << 10;
 /// The kubelet's messages for a container that has not started yet, or never did (`validateContainerLogStatus`).
 const NOT_STARTED: [&str; 3] = ["is waiting to start", "is not available", "is terminated"];
 
-/// Sends the request and sorts the response.
+/// Sends the request for the log of a pod and sorts the response.
 ///
 /// # Errors
 /// The API server refused the request, or did not answer.
 pub(super) async fn send(
     client: Client,
     request: kube::Result<Request<Vec<u8>>>,
+    pod: String,
     action: String,
 ) -> Result<LogAnswer, Error> {
     let request = request.map_err(|error| sort(action.clone(), error))?;
@@ -34,17 +38,15 @@ pub(super) async fn send(
         return Ok(LogAnswer::Log(body.into_data_stream().map_err(broken).boxed()));
     }
     let said = Limited::new(body, REFUSAL_BYTES).collect().await.map(|said| said.to_bytes()).unwrap_or_default();
-    let said = serde_json::from_slice(&said).unwrap_or_else(|_| Status {
-        code: status.as_u16(),
-        message: String::from_utf8_lossy(&said).into_owned(),
-        ..Status::default()
-    });
+    let Ok(said) = serde_json::from_slice::<Status>(&said) else {
+        return Err(page(action, status.as_u16(), &String::from_utf8_lossy(&said)));
+    };
     match sort(action, kube::Error::Api(said.boxed())) {
         Error::Refused { code: 400, message, .. } if NOT_STARTED.iter().any(|words| message.contains(words)) => {
             Ok(LogAnswer::NotStarted(message))
         }
         // The pod existed a moment ago. Its node has nothing of it any more, or the pod has just been removed.
-        Error::NotFound { .. } => Ok(LogAnswer::Gone),
+        Error::NotFound { name, .. } if name == pod => Ok(LogAnswer::Gone),
         error => Err(error),
     }
 }

@@ -6,6 +6,9 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::sleep;
 use uuid::Uuid;
 
+/// The longest pause that an API server can ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(30);
+
 /// Timeouts, intervals and page sizes of a watch. The defaults suit a large cluster.
 #[derive(Debug, Clone)]
 pub struct WatchPace {
@@ -70,9 +73,12 @@ impl Pause {
     }
 
     pub(super) async fn wait(&mut self) {
-        if let Some(pause) = self.pauses.next() {
-            sleep(pause).await;
-        }
+        self.wait_for(Duration::ZERO).await;
+    }
+
+    /// Waits for the next pause of the back-off, or for the one that a server asks for, up to half a minute.
+    pub(super) async fn wait_for(&mut self, asked: Duration) {
+        sleep(self.pauses.next().unwrap_or_default().max(asked.min(LONGEST_ASKED))).await;
     }
 }
 
@@ -111,5 +117,10 @@ mod tests {
         between(3, 800);
         between(7, 5000);
         between(8, 100);
+        for (asked, waits) in [(3, 3), (3600, 30)] {
+            let start = Instant::now();
+            pause.wait_for(Duration::from_secs(asked)).await;
+            assert_eq!(start.elapsed().as_secs(), waits);
+        }
     }
 }

@@ -20,6 +20,9 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// fresh.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A number that no attempt has.
+const NO_ATTEMPT: i32 = 0;
+
 /// The pods of one scope.
 pub(crate) struct Pods {
     client: Client,
@@ -88,8 +91,19 @@ impl Pods {
     pub(crate) async fn page(&self, limit: u32, next: Option<&str>) -> Result<String, Error> {
         let mut how = ListParams::default().labels(&self.selector).limit(limit);
         how.continue_token = next.map(str::to_owned);
+        self.list(&how).await
+    }
+
+    /// Returns the text of a [`Page`] of no pod, as of any version. Without a version, an API server may read all pods of etcd up to the
+    /// first one that matches; with any, it ignores the limit, so that the selector has to leave out all.
+    pub(super) async fn none(&self) -> Result<String, Error> {
+        let none = format!("{},{}={NO_ATTEMPT}", self.selector, labels::ATTEMPT);
+        self.list(&ListParams::default().labels(&none).match_any()).await
+    }
+
+    async fn list(&self, how: &ListParams) -> Result<String, Error> {
         call(format!("listing {}", self.name), PAGE_TIMEOUT, async {
-            let request = Request::new(&self.path).list(&how).map_err(kube::Error::BuildRequest)?;
+            let request = Request::new(&self.path).list(how).map_err(kube::Error::BuildRequest)?;
             self.client.request_text(request).await
         })
         .await

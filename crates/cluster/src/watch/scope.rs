@@ -54,7 +54,7 @@ impl Scope {
                 Ok(list) => return list,
                 // The list took so long that the server no longer has the version that the list shows.
                 Err(Error::Refused { code: 410, .. }) => self.pause.wait().await,
-                Err(error) => self.fail(error_chain(&error)).await,
+                Err(error) => self.fail(error_chain(&error), error.retry_after()).await,
             }
         }
     }
@@ -105,7 +105,7 @@ impl Scope {
             match self.watch(&mut position, &mut unsettled).await {
                 Ok(()) => {}
                 Err(Trouble::Hasty) => self.pause.wait().await,
-                Err(Trouble::Broken(reason)) => self.fail(reason).await,
+                Err(Trouble::Broken(reason, asked)) => self.fail(reason, asked).await,
                 Err(Trouble::Lost(reason)) => {
                     tracing::debug!(%position, %reason, "the watch of pods can't resume from its position");
                     self.pause.wait().await;
@@ -192,10 +192,11 @@ impl Scope {
         self.tell(Some(WatchReport::Listed { drivers, executors }), Some(position.clone())).await;
     }
 
-    async fn fail(&mut self, reason: String) {
+    /// Reports a failure, and waits at least as long as the server asked for.
+    async fn fail(&mut self, reason: String, asked: Option<Duration>) {
         self.tell(Some(WatchReport::Broken { reason }), None).await;
         self.broken = true;
-        self.pause.wait().await;
+        self.pause.wait_for(asked.unwrap_or_default()).await;
     }
 
     async fn tell(&mut self, report: Option<WatchReport>, resource_version: Option<String>) {

@@ -148,9 +148,11 @@ impl Failure {
     }
 
     /// The kubelet's own refusal, passed on.
-    pub(super) fn from_kubelet(code: StatusCode, message: String) -> Self {
+    pub(super) fn from_kubelet(pod: &str, code: StatusCode, message: String) -> Self {
         let reason = if code == StatusCode::NOT_FOUND { "NotFound" } else { "InternalError" };
-        Self::new(code, reason, message)
+        let mut failure = Self::new(code, reason, message);
+        failure.details = json!({ "name": pod, "kind": "pods/log" });
+        failure
     }
 
     pub(super) fn to_value(&self) -> Value {

@@ -59,6 +59,28 @@ impl Effect {
     }
 }
 
+/// What the API server refused a request for, if it isn't the request: the same request may succeed later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A quota of the namespace has no room at the moment.
+    Quota,
+    /// A webhook denies it for now.
+    Webhook,
+    /// The namespace doesn't exist.
+    Namespace,
+}
+
+impl Obstacle {
+    /// Returns the reason of a submission that waits for it to pass, in one word.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Quota => "QuotaExceeded",
+            Self::Webhook => "NotNow",
+            Self::Namespace => "NamespaceNotFound",
+        }
+    }
+}
+
 /// The result of a piece of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
@@ -72,6 +94,8 @@ pub enum Settled {
     TryAgain(String),
     /// The API server denies it for a reason outside of the request, such as a missing right: repeat the same later.
     Denied(String),
+    /// The API server refused it for something that may pass: repeat the same later.
+    Postponed(Obstacle, String),
     /// The API server refused a necessary write: an operator has to intervene.
     GivenUp(String),
 }
@@ -95,6 +119,8 @@ pub enum EffectResult {
     Refused { reason: String, message: String },
     /// The API server denied the request and did nothing, for a reason that may pass.
     Denied(String),
+    /// The API server refused the request and did nothing, for the sake of something that may pass.
+    Postponed(Obstacle, String),
     /// No answer: the request may have taken effect.
     Unknown(String),
 }

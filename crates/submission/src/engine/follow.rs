@@ -38,7 +38,9 @@ impl Follow {
 
     fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
-            (_, EffectResult::Unknown(why) | EffectResult::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, EffectResult::Unknown(why) | EffectResult::Denied(why) | EffectResult::Postponed(_, why)) => {
+                Effect::Settle(Settled::TryAgain(why))
+            }
             (Effect::Read, EffectResult::Row(row)) => {
                 let before = std::mem::replace(&mut self.row, row);
                 if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }

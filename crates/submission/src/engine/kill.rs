@@ -26,6 +26,7 @@ impl Kill {
         match (&self.effect, answer) {
             (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
             (Effect::LookUp, EffectResult::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
             // An object that doesn't exist can't be left behind.
             (Effect::HandOver(done, uid), EffectResult::Done | EffectResult::Refused { .. }) => {

@@ -43,6 +43,7 @@ impl Launch {
         match (&self.effect, answer) {
             (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
             (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
             (Effect::CreatePod, EffectResult::Created(uid)) => self.record(uid),
             (Effect::CreatePod, EffectResult::Taken(message)) => {

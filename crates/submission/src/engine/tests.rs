@@ -333,6 +333,22 @@ fn a_denial_that_may_pass_ends_no_submission() {
     assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no right".into())));
 }
 
+#[test]
+fn what_may_pass_ends_no_submission_at_any_step_of_its_launch() {
+    for obstacle in [Obstacle::Quota, Obstacle::Webhook, Obstacle::Namespace] {
+        let postponed = || EffectResult::Postponed(obstacle, "no room".into());
+        let settled = Effect::Settle(Settled::Postponed(obstacle, "no room".into()));
+        assert_eq!(run(Launch::begin(ROUND_POD), [postponed()])[1], settled);
+        let created = [EffectResult::Done, EffectResult::Created("u".into()), EffectResult::Moved(true), EffectResult::Done];
+        let asked = run(Launch::begin(ROUND_POD), created.into_iter().chain([postponed()]));
+        assert!(matches!(asked[4], Effect::CreateBeside(..)), "{asked:?}");
+        assert_eq!(asked[5], settled, "the recorded pod waits for what it owns");
+        assert_eq!(run(Kill::begin(ROUND_POD), [postponed()])[1], settled);
+        let asked = run(Follow::missed(row(State::Running, Some("u"))), [postponed()]);
+        assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no room".into())));
+    }
+}
+
 /// A backup may be older than the pod: the submission waits in it, and its driver runs.
 #[test]
 fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again() {

@@ -43,16 +43,21 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             "See the reason and Kubernetes' events below, and the kubelet of the node.",
         ),
         FailureCode::Refused if is_over => (
-            "The API server, a policy or a webhook refused an object",
-            "The message is the API server's: change the request, or what it violates. The same request would be refused again.",
+            "The API server, a policy, a webhook or the scheduler refused an object",
+            "The message is theirs: change the request, or what it violates. The same request would be refused again.",
         ),
         FailureCode::Refused => (
-            "The API server denies the launch",
+            "The API server or a webhook denies the launch for now",
             "An operator has to give the gateway's account its rights; the gateway's log names the missing ones. The launch is retried.",
         ),
-        FailureCode::QuotaExceeded => {
-            ("The quota of the namespace is exhausted", "Submit again when there is room, or raise the ResourceQuota.")
-        }
+        FailureCode::QuotaExceeded if is_over => (
+            "The driver needs more than the quota of the namespace has in all",
+            "The message has the sum: lower the driver's cores and memory, or raise the ResourceQuota.",
+        ),
+        FailureCode::QuotaExceeded => (
+            "The quota of the namespace has no room",
+            "Nothing is to be done: it is launched when pods of the namespace have ended. Raise the ResourceQuota if that takes too long.",
+        ),
         FailureCode::KilledOnRequest => ("A client killed it", "Nothing is to be done. The audit says who it was."),
         FailureCode::StartTimeout => (
             "It wasn't running in time",
@@ -62,8 +67,9 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             ("It ran longer than it may", "Raise the run timeout, or find out why it is slower than usual.")
         }
         FailureCode::Queued => (
-            "It waits to be launched",
-            "Nothing is to be done: usually this takes milliseconds. A later attempt waits for its pause.",
+            "It waits to be launched, or in a queue of the cluster",
+            "Nothing is to be done: usually this takes milliseconds. A later attempt waits for its pause. A pod with the reason \
+             SchedulingGated is held back by the controller that owns the gate, such as Kueue.",
         ),
         FailureCode::Starting => {
             ("Its pod is starting", "Nothing is to be done. The first pull of a large image takes minutes.")
@@ -73,11 +79,11 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             "Check spark.kubernetes.container.image, the registry, and spark.kubernetes.container.image.pullSecrets.",
         ),
         FailureCode::Unschedulable => (
-            "No node has room for the driver",
+            "No node, or no queue of the scheduler, has room for the driver",
             "Lower the driver's cores and memory, free or add nodes, check node selectors and tolerations.",
         ),
         FailureCode::ConfigMissing => (
-            "A ConfigMap, Secret or volume that the pod refers to is missing",
+            "A ConfigMap, Secret or volume that the pod refers to is missing, or the namespace itself",
             "Create it in the driver's namespace, or correct its name: the pod starts by itself. If the message names an encryption \
              key, an operator adds it to the gateway's key file.",
         ),

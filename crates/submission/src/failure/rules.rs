@@ -36,6 +36,13 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
         "ContainerStatusUnknown" | "Unknown" => NodeLost,
         // The kubelet sets the last one, to make room for a pod that is critical for the node.
         "PreemptionByScheduler" | "PreemptionByKubeScheduler" | "Preempting" => Preempted,
+        // Kueue took the quota of the pod's workload back, or doesn't know the workload of a pod that it holds back.
+        "WorkloadEvicted" => Preempted,
+        "NotAdmitted" | "NoMatchingWorkload" => Evicted,
+        // YuniKorn doesn't take the application: its queue doesn't exist, or isn't the user's.
+        "ApplicationRejected" => Refused,
+        // YuniKorn found no room for the whole gang in time.
+        "ResourceReservationTimeout" => Unschedulable,
         // `activeDeadlineSeconds`, which a pod template can set.
         "DeadlineExceeded" => RunTimeout,
         "ContainerCannotRun" | "StartError" | "CreateContainerError" | "RunContainerError" => StartFailed,
@@ -65,9 +72,14 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         | "ImageInspectError"
         | "RegistryUnavailable"
         | "SignatureValidationFailed" => ImagePull,
-        "Unschedulable" | "SchedulingGated" | "SchedulerError" => Unschedulable,
-        // The API server denies the launch.
-        "Forbidden" => Refused,
+        "Unschedulable" | "SchedulerError" => Unschedulable,
+        // A controller holds the pod back by a scheduling gate: a queue, such as Kueue's.
+        "SchedulingGated" => Queued,
+        // The API server denies the launch, or a webhook does so for now.
+        "Forbidden" | "NotNow" => Refused,
+        // The quota of the namespace has no room for the driver.
+        "QuotaExceeded" => QuotaExceeded,
+        "NamespaceNotFound" => ConfigMissing,
         "CreateContainerConfigError" | "FailedMount" | "FailedAttachVolume" => ConfigMissing,
         // The gateway lacks the key of the encrypted objects.
         "EncryptionKeyMissing" => ConfigMissing,

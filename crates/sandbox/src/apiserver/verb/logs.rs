@@ -50,7 +50,7 @@ pub(in super::super) async fn logs(call: &Call) -> Answer<Response> {
         .await
         .map_err(|_| unreachable("no answer in time".into()))?
         .map_err(|error| unreachable(error.to_string()))?;
-    pass_on(call, response).await
+    pass_on(call, &key.name, response).await
 }
 
 /// Returns the requested container, which may be left out if the pod has only one.
@@ -93,7 +93,7 @@ async fn request(host: &str, port: u16, uri: &str) -> anyhow::Result<hyper::Resp
     Ok(sender.send_request(request).await?)
 }
 
-async fn pass_on(call: &Call, response: hyper::Response<Incoming>) -> Answer<Response> {
+async fn pass_on(call: &Call, pod: &str, response: hyper::Response<Incoming>) -> Answer<Response> {
     let (parts, body) = response.into_parts();
     if parts.status.is_success() {
         let shutdown = call.server.shutdown.clone();
@@ -101,5 +101,5 @@ async fn pass_on(call: &Call, response: hyper::Response<Incoming>) -> Answer<Res
         return Ok(([(header::CONTENT_TYPE, "text/plain")], Body::from_stream(bytes)).into_response());
     }
     let text = Limited::new(body, ERROR_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    Err(Failure::from_kubelet(parts.status, String::from_utf8_lossy(&text).trim().to_owned()))
+    Err(Failure::from_kubelet(pod, parts.status, String::from_utf8_lossy(&text).trim().to_owned()))
 }
