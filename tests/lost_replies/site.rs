@@ -45,7 +45,6 @@ impl Site {
         let _one = self.copying.lock().await;
         let name = name();
         self.execute(format!("CREATE DATABASE {name} TEMPLATE {}", self.template)).await;
-        // Each copy is an installation of its own.
         name
     }
 

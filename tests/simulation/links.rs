@@ -61,7 +61,7 @@ pub(crate) struct Links {
 impl Links {
     pub(crate) fn new(replicas: usize) -> Self {
         let open = vec![0; replicas];
-        Self { database: open.clone(), cluster: open.clone(), pages: open, troubles: [None; 2], lasting: None }
+        Self { database: open.clone(), cluster: open.clone(), pages: open, troubles: [None; TENANTS as usize], lasting: None }
     }
 
     /// Ends everything but what lasts.
