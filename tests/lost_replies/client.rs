@@ -20,7 +20,11 @@ pub(crate) fn losing(real: Client, calls: Arc<Calls>) -> Client {
                 let body = body.collect().await?.to_bytes();
                 let pod: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
                 calls.created_pod(pod["metadata"]["name"].as_str().unwrap_or_default());
-                return if lost { Err(reset()) } else { Ok(http::Response::from_parts(head, Body::from(body.to_vec()))) };
+                return if lost {
+                    Err(reset())
+                } else {
+                    Ok(http::Response::from_parts(head, Body::from(body.to_vec())))
+                };
             }
             if lost { Err(reset()) } else { Ok(answer) }
         }

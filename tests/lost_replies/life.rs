@@ -63,14 +63,8 @@ impl Kind {
             (2, "RUNNING"),
             (2, "FINISHED"),
         ];
-        const KILLED: &[(i32, &str)] = &[
-            (1, "QUEUED"),
-            (1, "LAUNCHING"),
-            (1, "PENDING"),
-            (1, "RUNNING"),
-            (1, "KILLING"),
-            (1, "KILLED"),
-        ];
+        const KILLED: &[(i32, &str)] =
+            &[(1, "QUEUED"), (1, "LAUNCHING"), (1, "PENDING"), (1, "RUNNING"), (1, "KILLING"), (1, "KILLED")];
         match self {
             Self::Retried => RETRIED,
             Self::Killed => KILLED,

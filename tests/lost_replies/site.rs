@@ -28,8 +28,7 @@ impl Site {
         let admin = PgPool::connect(&url).await.unwrap();
         let template = name();
         let kubernetes = KubeApiserver::start().await;
-        let site =
-            Self { login: login.to_owned(), postgres, admin, template, copying: Mutex::default(), kubernetes };
+        let site = Self { login: login.to_owned(), postgres, admin, template, copying: Mutex::default(), kubernetes };
         site.execute(format!("CREATE DATABASE {}", site.template)).await;
         let url = site.url(postgres, &site.template);
         Store::connect(&DatabaseSettings { url, max_connections: 6 }).await.unwrap().close().await;

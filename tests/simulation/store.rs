@@ -358,9 +358,10 @@ impl Store {
     /// Renews leases; returns the names of those that still held.
     pub(crate) fn renew_leases(&mut self, holder: Session, names: &[LeaseName], ttl: Time) -> Vec<LeaseName> {
         let now = self.now;
-        let held = self.leases.iter_mut().filter(|(name, lease)| {
-            names.contains(name) && lease.holder == holder && lease.expires_at > now
-        });
+        let held = self
+            .leases
+            .iter_mut()
+            .filter(|(name, lease)| names.contains(name) && lease.holder == holder && lease.expires_at > now);
         held.map(|(name, lease)| {
             lease.expires_at = now + ttl;
             *name
