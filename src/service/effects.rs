@@ -307,9 +307,7 @@ impl Effects {
             // An API server that is starting denies every call.
             cluster::Error::Denied { .. } | cluster::Error::NotNow { .. } => Some(Failure::Denied),
             cluster::Error::QuotaExceeded { .. } => Some(Failure::Full),
-            error if is_missing(namespace, effect, error) || is_too_large_for_the_quota(error) => {
-                Some(Failure::Refused)
-            }
+            error if is_missing(namespace, effect, error) || is_too_large_for_the_quota(error) => Some(Failure::Refused),
             error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
             error if error.is_outage() => Some(Failure::Unanswered),
             _ => None,

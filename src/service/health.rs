@@ -278,9 +278,7 @@ impl Health {
         let settings = || Some(Reason::new("the settings can't be reloaded", Some(self.settings_trouble()?)));
         let doubt = || Some(Reason::new("submissions wait: the cluster can't be recognized", Some(self.home.doubt()?)));
         let readiness = match readiness {
-            Readiness::Ready => {
-                doubt().or_else(access).or_else(settings).map_or(Readiness::Ready, Readiness::Accepting)
-            }
+            Readiness::Ready => doubt().or_else(access).or_else(settings).map_or(Readiness::Ready, Readiness::Accepting),
             readiness => readiness,
         };
         self.log(&readiness);

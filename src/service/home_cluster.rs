@@ -223,11 +223,7 @@ mod tests {
         assert_eq!(compare(&known, &uids(&[(SYSTEM, "a"), ("spark", "made anew")])), Verdict::SameSystem);
         assert_eq!(compare(&known, &uids(&[(SYSTEM, "x"), ("spark", "b")])), Verdict::Other(SYSTEM.to_owned()));
         assert_eq!(compare(&known, &uids(&[("spark", "x")])), Verdict::Other("spark".to_owned()));
-        assert_eq!(
-            compare(&known, &uids(&[("spark", "b")])),
-            Verdict::Same,
-            "the account may not read kube-system any more"
-        );
+        assert_eq!(compare(&known, &uids(&[("spark", "b")])), Verdict::Same, "the account may not read kube-system any more");
         assert_eq!(compare(&known, &uids(&[("other", "x")])), Verdict::Unknown, "nothing in common");
         assert_eq!(compare(&known, &uids(&[])), Verdict::Unknown, "nothing can be read");
         let named = uids(&[("spark", "b")]);

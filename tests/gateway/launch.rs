@@ -150,8 +150,7 @@ async fn a_pod_that_etcd_does_not_take_ends_with_etcds_message(pool: PgPool) {
         let mut request = world.request(&[]);
         request.app_args = vec!["enlarged".to_owned()];
         let id = world.service.submissions.create(&world.service.anonymous(), request).await.unwrap();
-        let enlarge =
-            "UPDATE manifests SET objects = replace(objects, 'enlarged', repeat('x', $2)) WHERE submission_id = $1";
+        let enlarge = "UPDATE manifests SET objects = replace(objects, 'enlarged', repeat('x', $2)) WHERE submission_id = $1";
         sqlx::query(enlarge).bind(id.as_str()).bind(bytes).execute(&world.pool).await.unwrap();
         world.service.launcher.work().await.unwrap();
         let status = world.status(&id).await;

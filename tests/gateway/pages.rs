@@ -104,8 +104,7 @@ async fn pages_of_a_proxy_end_nothing_and_all_goes_on_afterwards(pool: PgPool) {
         world.watch();
         for id in started.iter().chain(&queued) {
             let states = world.events(id).await;
-            let is_live =
-                ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "KILLING"].contains(&states.last().unwrap().as_str());
+            let is_live = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "KILLING"].contains(&states.last().unwrap().as_str());
             assert!(is_live || id == ends, "{code} {page}: {states:?}, {:?}", world.status(id).await);
         }
         assert!(is_held(&world, ends).await && is_held(&world, killed).await);
@@ -155,8 +154,7 @@ async fn a_pod_whose_deletion_a_page_answers_is_deleted_later(pool: PgPool) {
     world.until(&id, DriverState::Finished).await;
     eventually(|| async { (!is_held(&world, &id).await).then_some(()).ok_or("it is held") }).await;
     proxy.is_reloaded.store(true, SeqCst);
-    let at_once =
-        sparkgate::service::CleanUpSettings { finished_pod_ttl: Some(std::time::Duration::ZERO), retention: None };
+    let at_once = sparkgate::service::CleanUpSettings { finished_pod_ttl: Some(std::time::Duration::ZERO), retention: None };
     let _ = world.service.leadership.clean_up(&at_once).await;
     assert_eq!(world.driver_count().await, 1);
     assert!(proxy.count(&Method::DELETE).load(SeqCst) > 0);

@@ -26,8 +26,7 @@ async fn count_pods(world: &World, name: &str, hard: u32, used: u32) {
 /// Returns why a submission waits, the message, and the number of failed tries.
 async fn waits(world: &World, id: &SubmissionId) -> (FailureCode, String, i32) {
     let row = sqlx::query_as("SELECT state, reason, message, failed_tries FROM submissions WHERE id = $1");
-    let row: (String, Option<String>, Option<String>, i32) =
-        row.bind(id.as_str()).fetch_one(&world.pool).await.unwrap();
+    let row: (String, Option<String>, Option<String>, i32) = row.bind(id.as_str()).fetch_one(&world.pool).await.unwrap();
     let state: State = row.0.parse().unwrap();
     (FailureCode::of_waiting(state, row.1.as_deref(), row.2.as_deref()), row.2.unwrap_or_default(), row.3)
 }
@@ -65,10 +64,7 @@ async fn a_driver_that_never_fits_into_its_quota_ends_at_once_with_the_sum(pool:
     assert_eq!(status.driver_state, DriverState::Error);
     let message = status.message.unwrap();
     assert!(message.contains("exceeded quota: none") && message.contains("none has 0 in all"), "{message}");
-    assert_eq!(
-        FailureCode::of_end(State::Error, None, Some("Forbidden"), Some(&message)),
-        Some(FailureCode::QuotaExceeded)
-    );
+    assert_eq!(FailureCode::of_end(State::Error, None, Some("Forbidden"), Some(&message)), Some(FailureCode::QuotaExceeded));
     // The namespace may have room for no other either: those behind it try one at a time.
     let behind = [world.submit(&[]).await, world.submit(&[]).await];
     eventually(|| async { (world.service.launcher.work().await.unwrap() == 1).then_some(()).ok_or("a pause") }).await;
@@ -78,8 +74,7 @@ async fn a_driver_that_never_fits_into_its_quota_ends_at_once_with_the_sum(pool:
 #[sqlx::test]
 async fn a_limit_range_refuses_at_once_with_its_limit(pool: PgPool) {
     let world = World::new(pool).await;
-    let range =
-        json!({"metadata": {"name": "small"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}});
+    let range = json!({"metadata": {"name": "small"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}});
     let ranges = world.api::<LimitRange>();
     ranges.create(&PostParams::default(), &serde_json::from_value(range).unwrap()).await.unwrap();
     // The API server reads limits from a cache.

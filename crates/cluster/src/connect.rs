@@ -10,7 +10,12 @@ use kube::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Cluster, Error, answer::sort, error::in_time, http};
+use super::{
+    Cluster, Error,
+    answer::sort,
+    error::in_time,
+    http,
+};
 use sparkgate_submission::error_chain;
 
 /// Watches on one connection, half of the hundred streams that an API server allows (`MaxConcurrentStreams` of its secure

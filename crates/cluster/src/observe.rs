@@ -249,9 +249,7 @@ mod tests {
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
         assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "the disruption was called off");
         assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
-        let kueue = |reason: &str| {
-            pod(json!({"conditions": [{"type": "TerminationTarget", "status": "True", "reason": reason}]}))
-        };
+        let kueue = |reason: &str| pod(json!({"conditions": [{"type": "TerminationTarget", "status": "True", "reason": reason}]}));
         assert_eq!(kueue("WorkloadEvicted").as_deref(), Some("WorkloadEvicted"));
         assert_eq!(kueue("WorkloadDeleted"), None, "a client deleted it");
     }

@@ -14,10 +14,7 @@ use super::{
     Cluster, Error,
     answer::nothing_of_kubernetes,
     error::{call, find},
-    labels,
-    manifest_object::TIMEOUT as WRITE,
-    observe::observation_of,
-    slim_pod::SlimPod,
+    labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
 };
 use sparkgate_submission::{SubmissionId, engine::Found};
 

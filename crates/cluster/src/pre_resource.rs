@@ -30,8 +30,7 @@ impl Cluster {
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
         let action = format!("making the driver pod {pod} the owner of the {}", object.subject());
         let api = object.api(self);
-        let patched =
-            call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await;
+        let patched = call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await;
         object.served(self, patched).await.map(drop)
     }
 

@@ -29,7 +29,8 @@ impl Cluster {
             ..TokenReview::default()
         };
         let reviews: Api<TokenReview> = Api::all(self.client.clone());
-        let answer = call(ACTION, TIMEOUT, reviews.create(&PostParams::default(), &review)).await?;
+        let answer =
+            call(ACTION, TIMEOUT, reviews.create(&PostParams::default(), &review)).await?;
         let status = answer.status.ok_or_else(|| nothing_of_kubernetes(ACTION.to_owned()))?;
         // An API server that doesn't know audiences leaves them out: such a token may be meant for another service.
         let of_ours = status.audiences.iter().flatten().any(|audience| audiences.contains(audience));

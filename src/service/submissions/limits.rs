@@ -255,8 +255,7 @@ mod tests {
 
     #[test]
     fn requests_too_large_for_kubernetes_are_refused_before_anything_is_built() {
-        let mut request =
-            CreateSubmissionRequest { app_args: vec![String::new(); OBJECT_MAX / 3], ..Default::default() };
+        let mut request = CreateSubmissionRequest { app_args: vec![String::new(); OBJECT_MAX / 3], ..Default::default() };
         assert_eq!(arguments(&request), Ok(()));
         request.app_args.push(String::new());
         assert_eq!(arguments(&request).unwrap_err().field, "appArgs");

@@ -45,9 +45,7 @@ fn a_denial_that_may_pass_is_not_a_refusal() {
 #[test]
 fn a_quota_without_room_is_no_refusal_unless_the_object_alone_is_larger() {
     let quota = |requested: &str| {
-        let message = format!(
-            "pods \"b\" is forbidden: exceeded quota: q, requested: pods={requested}, used: pods=5, limited: pods=5"
-        );
+        let message = format!("pods \"b\" is forbidden: exceeded quota: q, requested: pods={requested}, used: pods=5, limited: pods=5");
         sorted(failure(403, "Forbidden", &message))
     };
     assert!(matches!(quota("1"), Error::QuotaExceeded { .. }));
@@ -113,10 +111,8 @@ fn an_object_that_etcd_does_not_take_is_refused() {
 #[test]
 fn a_webhook_refuses_denies_for_now_and_proves_nothing_about_objects() {
     let denied = |code: u16, reason: &str| {
-        sorted(
-            json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "details": {"retryAfterSeconds": 7},
-            "message": "admission webhook \"w.example.org\" denied the request: no"}),
-        )
+        sorted(json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "details": {"retryAfterSeconds": 7},
+            "message": "admission webhook \"w.example.org\" denied the request: no"}))
     };
     for (code, reason) in [(400, ""), (403, "Forbidden"), (404, "NotFound"), (409, "Conflict"), (422, "ours")] {
         let error = denied(code, reason);

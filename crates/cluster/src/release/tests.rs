@@ -17,10 +17,7 @@ fn page(items: &[Value], next: &str) -> (u16, Value) {
 
 fn failure(code: u16) -> (u16, Value) {
     let reason = if code == 410 { "Expired" } else { "Forbidden" };
-    (
-        code,
-        json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no", "details": {"kind": "pods"}}),
-    )
+    (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "no", "details": {"kind": "pods"}}))
 }
 
 /// Returns a cluster that answers lists from a script and accepts the removal of the finalizer for all pods but those named
