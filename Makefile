@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ crash: ## kill all parts repeatedly while 10,000 jobs run; ARGS="--jobs 1000 --k
 
 answers: ## compare 100,000 replies with the database under faults; ARGS="--requests 5000 --seed 7"
 	@scripts/answers $(ARGS)
+
+mutants: ## change the code in small ways and print what no test notices; ARGS="--minutes 30 leases", ARGS=--named for the table
+	@scripts/mutants $(ARGS)
 
 parity: ## record the answers of the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … only compare
 	@scripts/parity $(ARGS)

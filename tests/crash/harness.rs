@@ -19,8 +19,10 @@ pub(crate) mod kubelet;
 pub(crate) mod locks;
 pub(crate) mod oracle;
 pub(crate) mod outage;
+pub(crate) mod pages;
 pub(crate) mod plan;
 pub(crate) mod process;
+pub(crate) mod readers;
 pub(crate) mod replica;
 pub(crate) mod report;
 #[cfg(test)]

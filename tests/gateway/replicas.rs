@@ -1,10 +1,13 @@
 //! Several replicas on one database.
 
+use sparkgate::{service::Readiness, store::Store};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use crate::{
+    fault_proxy::{Fault, FaultProxy},
     webhook::{Conduct, Webhook},
-    world::{World, eventually},
+    world::{World, api_server, eventually},
 };
 
 async fn leases_run_out(pool: &PgPool) {
@@ -113,4 +116,32 @@ async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {
     let id = world.submit(&[]).await;
     world.service.launcher.work().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+}
+
+/// A reply to a claim may be lost. A replica that is cut off from the API server claims nothing, so it would never hear of it.
+#[sqlx::test]
+async fn a_claim_that_a_replica_which_is_cut_off_does_not_know_of_is_left_to_another(pool: PgPool) {
+    let proxy = FaultProxy::start(api_server().await).await;
+    let mut healthy = World::new(pool.clone()).await;
+    let mut replica = healthy.replica(Store::new(pool.clone()), Some(&proxy)).await;
+    replica.watch();
+    let holder = "SELECT holder FROM leases WHERE name LIKE 'watch/%' AND expires_at > clock_timestamp()";
+    let session: Uuid = eventually(|| sqlx::query_scalar(holder).fetch_one(&pool)).await;
+    proxy.set(Fault::Refuse);
+    proxy.cut();
+    healthy.watch();
+    let cut_off = |now: &Readiness| matches!(now, Readiness::NotReady(reason) if reason.summary.contains("cut off"));
+    eventually(|| async {
+        let now = replica.service.health.readiness().await;
+        cut_off(&now).then_some(()).ok_or(now)
+    })
+    .await;
+
+    let id = healthy.submit(&[]).await;
+    let granted = "UPDATE submissions SET claimed_by = $1, claim_epoch = claim_epoch + 1 WHERE id = $2";
+    sqlx::query(granted).bind(session).bind(id.as_str()).execute(&pool).await.unwrap();
+    assert_eq!(healthy.service.launcher.work().await.unwrap(), 0, "another replica has the claim");
+    assert_eq!(replica.service.launcher.work().await.unwrap(), 0);
+    assert_eq!(healthy.service.launcher.work().await.unwrap(), 1);
+    assert_eq!(healthy.events(&id).await.last().unwrap(), "PENDING");
 }

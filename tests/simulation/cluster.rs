@@ -84,6 +84,14 @@ impl Cluster {
         Ok(self.last_uid)
     }
 
+    /// Makes the pod that was created just now one whose driver its kubelet starts again, as a mutating webhook can.
+    pub(crate) fn let_restart(&mut self, name: usize, shows_it: bool) {
+        let created = self.log.last_mut().map(|change| &mut change.pod);
+        for pod in self.names[name].pod.iter_mut().chain(created) {
+            (pod.restarts, pod.shows_restarts) = (true, shows_it);
+        }
+    }
+
     /// Deletes the pod if it has this uid, with a grace period or with that of its spec. A pod without a node, or that
     /// has ended, gets none. A pod that is already being deleted keeps its grace period, unless a shorter one is given.
     /// A pod without a grace period disappears at once unless a finalizer holds it. Returns whether there was such a

@@ -1,6 +1,6 @@
 //! The scheduler, the nodes, and the events on them.
 
-use sparkgate::submission::{Phase, Rerun};
+use sparkgate::submission::Phase;
 
 use crate::{
     cluster::{Body, Local, Pod, Whose},
@@ -52,25 +52,23 @@ impl World {
                 let code = if self.rng.chance(150) { 0 } else { 143 };
                 self.exits(name, pod, code);
             }
-            Local::Running if matches!(pod.body, Body::Absent | Body::Stuck) && self.rng.chance(600) => {
+            Local::Running if pod.body != Body::Running && self.rng.chance(600) => {
                 self.say(|_| format!("pod {} is reported as running", pod.uid));
                 self.cluster.report(name, |pod| {
                     pod.phase = Phase::Running;
                     pod.body = Body::Running;
                 });
             }
+            Local::Running if self.plan.wanted[submission_of(name)].endless => {}
             Local::Running if self.settling || self.rng.chance(50) => {
                 let code = self.plan.wanted[submission_of(name)].exit_codes[attempt_of(name) as usize - 1];
                 self.exits(name, pod, code);
             }
             Local::Running => {}
-            Local::Exited(code) if self.may_restart(&pod) => self.starts_again(name, pod, code),
-            Local::Exited(code) => match pod.body {
-                Body::Exited(reported) if reported == code => self.finish_deletion(name, pod),
-                Body::Again(_, Rerun::Over) => self.finish_deletion(name, pod),
-                Body::Again(first, Rerun::Live) => self.report_second_exit(name, pod, first, code),
-                _ => self.report_exit(name, pod, code),
-            },
+            Local::Exited(code) if pod.body != Body::Exited(code) => self.report_exit(name, pod, code),
+            // Kubelets publish an end before they start the container again.
+            Local::Exited(_) if pod.restarts && pod.deletion.is_none() => self.start(name, pod),
+            Local::Exited(_) => self.finish_deletion(name, pod),
             Local::Vanished => self.clean_up_after_node(name, pod),
         }
     }
@@ -107,37 +105,6 @@ impl World {
         self.set_local(name, Local::Exited(code));
     }
 
-    /// Returns whether the kubelet starts the driver a second time before it reports that it exited: its container runtime has
-    /// lost the container, or others changed the pod at its creation. It does so for no pod that is being deleted.
-    fn may_restart(&mut self, pod: &Pod) -> bool {
-        let is_first = matches!(pod.body, Body::Absent | Body::Stuck | Body::Running);
-        is_first && pod.deletion.is_none() && self.rng.chance(self.plan.restart)
-    }
-
-    fn starts_again(&mut self, name: usize, pod: Pod, code: i32) {
-        self.say(|_| format!("pod {}: the driver exited with code {code}, and its kubelet starts it again", pod.uid));
-        self.counts.add(Count::Restarted);
-        self.truths.pod(pod.uid).exit = Some(code);
-        self.set_local(name, Local::Running);
-        self.cluster.report(name, |pod| {
-            pod.phase = Phase::Running;
-            pod.body = Body::Again(code, Rerun::Live);
-        });
-    }
-
-    /// Reports the end of a second run; that of the first stays the truth.
-    fn report_second_exit(&mut self, name: usize, pod: Pod, first: i32, code: i32) {
-        self.say(|_| format!("pod {}: the second run's exit code {code} is reported", pod.uid));
-        let (forced, now) = (pod.deletion == Some(0), self.now);
-        let truth = self.truths.pod(pod.uid);
-        truth.ended_at.get_or_insert(now);
-        truth.forced_first |= forced;
-        self.cluster.report(name, |pod| {
-            pod.phase = if code == 0 { Phase::Succeeded } else { Phase::Failed };
-            pod.body = Body::Again(first, Rerun::Over);
-        });
-    }
-
     fn report_exit(&mut self, name: usize, pod: Pod, code: i32) {
         self.say(|_| format!("pod {}: exit code {code} is reported", pod.uid));
         self.counts.add(Count::Ended);
@@ -147,7 +114,9 @@ impl World {
         truth.ended_at.get_or_insert(now);
         truth.forced_first |= forced;
         self.cluster.report(name, |pod| {
-            pod.phase = if code == 0 { Phase::Succeeded } else { Phase::Failed };
+            if !pod.restarts {
+                pod.phase = if code == 0 { Phase::Succeeded } else { Phase::Failed };
+            }
             pod.body = Body::Exited(code);
         });
     }

@@ -9,10 +9,12 @@ mod adversary;
 mod cluster;
 mod counts;
 mod differential;
+mod flaw;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 mod kubelet;
+mod links;
 mod names;
 mod outside;
 mod plan;
@@ -24,12 +26,15 @@ mod truth;
 mod wire;
 mod world;
 
+use clap::ValueEnum;
 use counts::{Count, Counts};
 
 const HISTORIES: u64 = 15_000;
+/// Histories within which a flaw has to be found.
+const FLAWED: u64 = 5_000;
 
 fn play(first: u64) -> Counts {
-    match run::play_all(first, HISTORIES) {
+    match run::play_all(None, first, HISTORIES) {
         Ok(counts) => counts,
         Err(failure) => panic!(
             "{}\nseed {}: {}\nagain: make simulate ARGS=\"--replay {}\"",
@@ -58,9 +63,19 @@ fn histories_from_new_seeds_end_with_the_true_outcomes() {
     play(first);
 }
 
+/// The checks find what they are for: with each of these faults of the gateway itself, a history goes wrong.
+#[test]
+fn each_flaw_is_found() {
+    for flaw in flaw::Flaw::value_variants() {
+        let found = (1..=FLAWED).find_map(|seed| world::play(Some(*flaw), seed, false).err());
+        let failure = found.unwrap_or_else(|| panic!("{flaw:?} isn't found"));
+        println!("{flaw:?}: seed {}: {}", failure.seed, failure.wrong);
+    }
+}
+
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    let history = |seed| world::play(seed, true).map(|(_, history)| history).unwrap();
+    let history = |seed| world::play(None, seed, true).map(|(_, history)| history).unwrap();
     assert_eq!(history(7), history(7));
     assert_ne!(history(7), history(8));
 }

@@ -132,16 +132,7 @@ impl World {
             self.replicas[at].stopping |= self.replicas[at].alive;
         }
         if self.rng.chance(self.plan.away * 10) {
-            let until = self.now + self.rng.below(LONG);
-            if self.rng.chance(500) {
-                self.say(|_| "the database is away".to_owned());
-                self.counts.add(Count::DatabaseAway);
-                self.database_away_until = until;
-            } else {
-                self.say(|_| "the API server is away".to_owned());
-                self.counts.add(Count::ClusterAway);
-                self.cluster_away_until = until;
-            }
+            self.links_break(LONG);
         }
         if self.rng.chance(self.plan.denied * 10) {
             self.say(|_| "the API server denies everything".to_owned());

@@ -2,6 +2,7 @@
 //! of each.
 
 use crate::{
+    flaw::Flaw,
     names::MOST_ATTEMPTS,
     rng::Rng,
     store::{Limits, Time},
@@ -31,6 +32,8 @@ pub(crate) struct Wanted {
     /// One for each attempt.
     pub(crate) exit_codes: [i32; MOST_ATTEMPTS],
     pub(crate) limits: Limits,
+    /// Its driver ends only when it is killed, by its time limit at the latest.
+    pub(crate) endless: bool,
 }
 
 /// The probability of each event, in thousandths.
@@ -70,31 +73,40 @@ pub(crate) struct Plan {
     pub(crate) kill_all: u64,
     pub(crate) denied: u64,
     pub(crate) node: u64,
-    /// A kubelet starts a driver again that has exited.
-    pub(crate) restart: u64,
+    pub(crate) restarts: u64,
+    /// Whether something stays bad when the other faults have ended.
+    pub(crate) lasts: bool,
+    /// What is wrong with the gateway itself.
+    pub(crate) flaw: Option<Flaw>,
 }
 
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let tenants = rng.pick(&[1, TENANTS]);
-        let wanted = (0..1 + rng.below(3)).map(|_| Wanted {
-            tenant: rng.below(tenants) as usize,
-            before: rng.below(2) as usize,
-            beside: 1 + rng.below(2) as usize,
-            refused: match rng.below(24) {
-                0 => Refused::Build,
-                1 => Refused::Before,
-                2 => Refused::Pod,
-                3 => Refused::Beside,
-                _ => Refused::Nothing,
-            },
-            exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 137])),
-            limits: Limits {
+        // A crowd has more submissions than a replica has slots.
+        let count = if rng.chance(100) { 6 } else { 1 + rng.below(3) };
+        let wanted = (0..count).map(|_| {
+            let limits = Limits {
                 start: rng.chance(200).then(|| 1_000 + rng.below(9_000)),
                 run: rng.chance(200).then(|| 500 + rng.below(4_000)),
                 infrastructure: rng.pick(&[0, 0, 1, 2]),
                 application: rng.pick(&[0, 0, 0, 1]),
-            },
+            };
+            Wanted {
+                tenant: rng.below(tenants) as usize,
+                before: rng.below(2) as usize,
+                beside: 1 + rng.below(2) as usize,
+                refused: match rng.below(24) {
+                    0 => Refused::Build,
+                    1 => Refused::Before,
+                    2 => Refused::Pod,
+                    3 => Refused::Beside,
+                    _ => Refused::Nothing,
+                },
+                exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 137])),
+                endless: limits.run.is_some() && rng.chance(300),
+                limits,
+            }
         });
         let wanted = wanted.collect();
         let mut maybe = |most: u64| if rng.chance(500) { 1 + rng.below(most) } else { 0 };
@@ -121,7 +133,9 @@ impl Plan {
             kill_all: maybe(4),
             denied: maybe(10),
             node: maybe(100),
-            restart: maybe(200),
+            restarts: maybe(100),
+            lasts: rng.chance(400),
+            flaw: None,
             wanted,
             guarded: (tenants == TENANTS && rng.chance(700)).then_some(1),
             replicas: 1 + rng.below(3) as usize,
@@ -165,7 +179,9 @@ impl Plan {
             kill_all: 0,
             denied: 0,
             node: 0,
-            restart: 0,
+            restarts: 0,
+            lasts: false,
+            flaw: self.flaw,
         };
     }
 }

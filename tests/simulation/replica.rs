@@ -5,11 +5,13 @@ mod session;
 mod watch;
 mod work;
 
+use std::collections::BTreeSet;
+
 pub(crate) use watch::Watch;
 use work::Task;
 
 use crate::{
-    store::{Session, Time},
+    store::{LeaseName, Session, Time},
     wire::{Told, Waiting},
     world::World,
 };
@@ -20,6 +22,8 @@ pub(crate) struct Replica {
     pub(crate) paused_until: Time,
     /// It is shutting down.
     pub(crate) stopping: bool,
+    /// When it is killed if it hasn't ended by itself; 0 while it isn't shutting down.
+    killed_at: Time,
     /// 0 if it has none yet.
     pub(crate) session: Session,
     /// When it stops trusting its lease, by its own clock; 0 before it holds the session's lease.
@@ -33,6 +37,14 @@ pub(crate) struct Replica {
     watch: Option<Watch>,
     watch_request: Option<u64>,
     watch_at: Time,
+    /// The leases that it holds in addition to the session's own.
+    held: BTreeSet<LeaseName>,
+    /// Those that it has resigned, until the database has answered.
+    resigning: BTreeSet<LeaseName>,
+    deadlines_at: Time,
+    /// It can't reach the API server; another replica watches.
+    cut_off: bool,
+    elsewhere: bool,
     /// Answers that it hasn't processed: the request, the recipient, the time of the request, the answer.
     pub(crate) told: Vec<(u64, Waiting, Time, Told)>,
 }
@@ -88,8 +100,15 @@ impl World {
             Waiting::Claim if self.replicas[at].claim_request == Some(request) => self.hear_of_claim(at, told),
             Waiting::Task(task) => self.hear_of_task(at, task, request, told),
             Waiting::Watch if self.replicas[at].watch_request == Some(request) => self.hear_of_watch(at, told),
+            Waiting::Deadlines if matches!(told, Told::Held(true)) => {
+                self.replicas[at].held.insert(LeaseName::Deadlines);
+            }
+            Waiting::Resignation(name) if matches!(told, Told::Done) => {
+                self.replicas[at].resigning.remove(&name);
+            }
             // It no longer waits for this answer.
             Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nobody => {}
+            Waiting::Deadlines | Waiting::Resignation(_) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{
 
 use crate::{
     counts::Counts,
+    flaw::Flaw,
     world::{Failure, play},
 };
 
@@ -14,7 +15,7 @@ use crate::{
 ///
 /// # Errors
 /// The failed history, in words.
-pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure>> {
+pub(crate) fn play_all(flaw: Option<Flaw>, first: u64, histories: u64) -> Result<Counts, Box<Failure>> {
     let next = AtomicU64::new(0);
     let all = Mutex::new(Ok(Counts::default()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -27,7 +28,7 @@ pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure
                     if number >= histories {
                         break None;
                     }
-                    match play(first.wrapping_add(number), false) {
+                    match play(flaw, first.wrapping_add(number), false) {
                         Ok((played, _)) => counts.join(&played),
                         Err(failure) => {
                             next.store(histories, Ordering::Relaxed);
@@ -45,5 +46,5 @@ pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure
         }
     });
     let all = all.into_inner().expect("no thread panics while it holds the lock");
-    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed gives the same history")))
+    all.map_err(|seed| Box::new(play(flaw, seed, true).expect_err("the same seed gives the same history")))
 }

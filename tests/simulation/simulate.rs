@@ -7,7 +7,9 @@ use clap::Parser;
 mod adversary;
 mod cluster;
 mod counts;
+mod flaw;
 mod kubelet;
+mod links;
 mod names;
 mod outside;
 mod plan;
@@ -18,6 +20,8 @@ mod store;
 mod truth;
 mod wire;
 mod world;
+
+use flaw::Flaw;
 
 /// Plays histories of the engine, each from a seed, and checks the guarantees in each.
 #[derive(Debug, Parser)]
@@ -31,17 +35,20 @@ struct Arguments {
     /// Print the history of this one seed, step by step.
     #[arg(long)]
     replay: Option<u64>,
+    /// Put this fault into the gateway, as it once had it: some history has to go wrong.
+    #[arg(long)]
+    flaw: Option<Flaw>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(seed) = arguments.replay {
-        return replay(seed);
+        return replay(arguments.flaw, seed);
     }
     let seed = arguments.seed.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0) << 20);
     println!("seed {seed}");
     let begun = Instant::now();
-    match run::play_all(seed, arguments.histories) {
+    match run::play_all(arguments.flaw, seed, arguments.histories) {
         Ok(counts) => {
             print!("{}", counts.table());
             if !counts.missing().is_empty() {
@@ -57,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn replay(seed: u64) -> ExitCode {
-    match world::play(seed, true) {
+fn replay(flaw: Option<Flaw>, seed: u64) -> ExitCode {
+    match world::play(flaw, seed, true) {
         Ok(history) => {
             history.1.iter().for_each(|line| println!("{line}"));
             ExitCode::SUCCESS

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sparkgate::submission::{KillCause, Placement, State, StateChange, engine};
 
+use crate::plan::TENANTS;
+
 use row::in_words;
 pub(crate) use row::{Claimed, Limits, Row};
 
@@ -22,6 +24,7 @@ pub(crate) const LEASE_TTL: Time = 3_000;
 pub(crate) enum LeaseName {
     Replica(Session),
     Watch,
+    Deadlines,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +97,15 @@ impl Store {
         self.leases.get(&LeaseName::Replica(session)).is_some_and(|lease| lease.expires_at > self.now)
     }
 
-    /// Claims due rows. `busy` are those that the session works on: an earlier answer may have been lost.
-    pub(crate) fn claim(&mut self, session: Session, limit: usize, busy: &[usize]) -> Vec<Claimed> {
+    /// Claims due rows, for each tenant no more than it has `room` for. `busy` are those that the session works on: an
+    /// earlier answer may have been lost.
+    pub(crate) fn claim(
+        &mut self,
+        session: Session,
+        limit: usize,
+        busy: &[usize],
+        mut room: [usize; TENANTS as usize],
+    ) -> Vec<Claimed> {
         if !self.is_alive(session) {
             return Vec::new();
         }
@@ -107,7 +117,12 @@ impl Store {
                 && row.not_before.is_none_or(|at| at <= self.now)
         };
         let free = |number: &usize| self.row(*number).is_some_and(|row| due(row) && is_free(*number, row));
-        let numbers: Vec<usize> = (0..self.rows.len()).filter(free).take(limit).collect();
+        let mut has_room = |number: &usize| {
+            let room = self.row(*number).map(|row| &mut room[row.tenant]).filter(|room| **room > 0);
+            room.map(|room| *room -= 1).is_some()
+        };
+        let numbers = (0..self.rows.len()).filter(free).filter(|number| has_room(number)).take(limit);
+        let numbers: Vec<usize> = numbers.collect();
         let mut claimed = Vec::new();
         for submission in numbers {
             let Some(row) = self.row_mut(submission) else { continue };
@@ -208,6 +223,15 @@ impl Store {
             row.claimed_by = None;
             row.not_before = None;
             row.failed_tries = 0;
+        }
+    }
+
+    /// Gives back the claims of a session except for `busy`, the submissions that it works on.
+    pub(crate) fn give_back_unknown(&mut self, session: Session, busy: &[usize]) {
+        for (number, row) in (0..).zip(&mut self.rows) {
+            if let Some(row) = row.as_mut().filter(|row| row.claimed_by == Some(session) && !busy.contains(&number)) {
+                row.claimed_by = None;
+            }
         }
     }
 
@@ -337,23 +361,33 @@ impl Store {
     pub(crate) fn keep_position(&mut self, holder: Session, version: u64) -> bool {
         let lease = self.leases.get(&LeaseName::Watch);
         let held = lease.filter(|lease| lease.holder == holder && lease.expires_at > self.now);
-        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else {
-            return false;
-        };
+        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else { return false };
         (self.position, self.position_epoch) = (Some(version), epoch);
         true
     }
 
-    /// Renews these leases; returns the names of those that still held.
+    /// Renews leases; returns the names of those that still held.
     pub(crate) fn renew_leases(&mut self, holder: Session, names: &[LeaseName], ttl: Time) -> Vec<LeaseName> {
         let now = self.now;
-        let held = self.leases.iter_mut().filter(|(_, lease)| lease.holder == holder && lease.expires_at > now);
-        let held = held.filter(|(name, _)| names.contains(name));
+        let held = self.leases.iter_mut().filter(|(name, lease)| {
+            names.contains(name) && lease.holder == holder && lease.expires_at > now
+        });
         held.map(|(name, lease)| {
             lease.expires_at = now + ttl;
             *name
         })
         .collect()
+    }
+
+    /// Returns whether another holder has the lease.
+    pub(crate) fn is_elsewhere(&self, name: LeaseName, holder: Session) -> bool {
+        self.leases.get(&name).is_some_and(|lease| lease.holder != holder && lease.expires_at > self.now)
+    }
+
+    pub(crate) fn end_lease(&mut self, name: LeaseName, holder: Session) {
+        if let Some(lease) = self.leases.get_mut(&name).filter(|lease| lease.holder == holder) {
+            lease.expires_at = self.now;
+        }
     }
 
     pub(crate) fn end_leases(&mut self, holder: Session) {

@@ -68,6 +68,8 @@ pub(crate) struct Attempt {
     pub(crate) starts: u32,
     /// The recorded pod.
     pod: Option<u64>,
+    /// A webhook let its kubelet start the driver again.
+    pub(crate) changed: bool,
     /// A foreign pod had the name.
     pub(crate) foreign: bool,
     /// An object that was created before the pod may be left: a late writer created it, or others ended the pod before
@@ -265,7 +267,7 @@ impl Truths {
                 Some("its pod reported how it ended")
             }
             // A pod that isn't recorded yet and lost its identity can't be distinguished from a forged one.
-            State::Error if !submission.refused && !attempt.foreign && !unsigned => Some("nothing was refused"),
+            State::Error if !submission.refused && !attempt.foreign && !attempt.changed && !unsigned => Some("nothing was refused"),
             State::Error if pod.started => Some("its driver ran"),
             State::Lost if is_there => Some("its pod is there"),
             State::Lost if finalizer && !pod.stripped => Some("the finalizer held its pod"),

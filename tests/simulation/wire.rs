@@ -11,7 +11,9 @@ use sparkgate::submission::{
 use crate::{
     cluster::Change,
     counts::Count,
+    flaw::Flaw,
     names::submission_of,
+    plan::TENANTS,
     store::{Claimed, LEASE_TTL, LeaseName, Session, Time},
     world::World,
 };
@@ -23,45 +25,28 @@ pub(crate) enum Waiting {
     Claim,
     Task(u64),
     Watch,
+    Deadlines,
+    Resignation(LeaseName),
     Nobody,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
     Acquire(LeaseName),
-    /// Renews the session's own lease, and that of the watch if the replica holds it.
-    Renew {
-        watch: bool,
-    },
+    /// Of the leases with these names.
+    Renew(Vec<LeaseName>),
+    EndLease(LeaseName),
     EndLeases,
-    Claim {
-        limit: usize,
-        busy: Vec<usize>,
-    },
+    /// Whether another replica watches.
+    WatchIsElsewhere,
+    Claim { limit: usize, busy: Vec<usize>, room: [usize; TENANTS as usize] },
+    /// The claims of the session that it doesn't know of: a reply may have been lost.
+    GiveBackUnknown { busy: Vec<usize> },
     KillOverdue,
-    Effect {
-        submission: usize,
-        attempt: i32,
-        name: usize,
-        claim: Option<i64>,
-        effect: Effect,
-    },
-    KeepAttempt {
-        submission: usize,
-        attempt: i32,
-        claim: i64,
-    },
-    Release {
-        submission: usize,
-        claim: i64,
-    },
-    RetryLater {
-        submission: usize,
-        claim: i64,
-        kill: bool,
-        delay: Time,
-        why: Option<&'static str>,
-    },
+    Effect { submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: Effect },
+    KeepAttempt { submission: usize, attempt: i32, claim: i64 },
+    Release { submission: usize, claim: i64 },
+    RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&'static str> },
     Live,
     Position,
     KeepPosition(u64),
@@ -70,10 +55,8 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) enum Told {
     Held(bool),
-    /// The leases that were not renewed.
-    Renewed {
-        lost: Vec<LeaseName>,
-    },
+    Renewed { asked: Vec<LeaseName>, renewed: Vec<LeaseName> },
+    Elsewhere(bool),
     Claimed(Vec<Claimed>),
     Kept(bool),
     EffectResult(EffectResult),
@@ -102,7 +85,12 @@ impl World {
     pub(crate) fn send(&mut self, replica: usize, waiting: Waiting, ask: Ask) -> u64 {
         self.last_request += 1;
         let slow = self.rng.chance(self.plan.slow);
-        let held_until = if slow { self.now + self.rng.below(6_000) } else { 0 };
+        let mut held_until = if slow { self.now + self.rng.below(6_000) } else { 0 };
+        if let Ask::Effect { submission, effect, .. } = &ask
+            && effect.writes_to_the_cluster()
+        {
+            held_until = held_until.max(self.hangs_until(*submission));
+        }
         let session = self.replicas[replica].session;
         let request = Request {
             id: self.last_request,
@@ -161,9 +149,9 @@ impl World {
     fn carry_out(&mut self, request: &Request) -> Told {
         if let Ask::Effect { submission, attempt, name, claim, effect } = &request.ask {
             self.counts.effect(effect);
-            return Told::EffectResult(self.effect(*submission, *attempt, *name, *claim, effect));
+            return Told::EffectResult(self.effect(request.replica, *submission, *attempt, *name, *claim, effect));
         }
-        if self.now < self.database_away_until {
+        if !self.links.reaches_database(request.replica, self.now) || self.is_of_a_locked_row(&request.ask) {
             return Told::Nothing;
         }
         let (store, session) = (&mut self.store, request.session);
@@ -177,18 +165,32 @@ impl World {
                 }
                 Told::Held(held)
             }
-            Ask::Renew { watch } => {
-                let mut names = vec![LeaseName::Replica(session)];
-                names.extend(watch.then_some(LeaseName::Watch));
-                let renewed = store.renew_leases(session, &names, LEASE_TTL);
-                Told::Renewed { lost: names.into_iter().filter(|name| !renewed.contains(name)).collect() }
+            Ask::Renew(asked) => {
+                let mut names = asked.clone();
+                if self.plan.flaw == Some(Flaw::RenewsWhatItResigned) {
+                    let held = store.leases.iter().filter(|(_, lease)| lease.holder == session);
+                    names = held.map(|(name, _)| *name).collect();
+                }
+                Told::Renewed { asked: asked.clone(), renewed: store.renew_leases(session, &names, LEASE_TTL) }
             }
+            Ask::EndLease(_) if self.links.loses_resignations(request.replica) => Told::Nothing,
+            Ask::EndLease(name) => {
+                store.end_lease(*name, session);
+                Told::Done
+            }
+            Ask::WatchIsElsewhere => Told::Elsewhere(store.is_elsewhere(LeaseName::Watch, session)),
             Ask::EndLeases => {
                 store.end_leases(session);
                 Told::Done
             }
-            Ask::Claim { limit, busy } => {
-                let claimed = store.claim(session, *limit, busy);
+            Ask::Claim { limit, busy, room } => {
+                let mut room = *room;
+                for (tenant, room) in room.iter_mut().enumerate() {
+                    if self.links.is_locked(tenant, self.now) {
+                        *room = 0;
+                    }
+                }
+                let claimed = store.claim(session, *limit, busy, room);
                 for claim in &claimed {
                     if claim.epoch > 1 {
                         self.counts.add(Count::Takeover);
@@ -196,6 +198,10 @@ impl World {
                     self.check(claim.submission);
                 }
                 Told::Claimed(claimed)
+            }
+            Ask::GiveBackUnknown { busy } => {
+                store.give_back_unknown(session, busy);
+                Told::Done
             }
             Ask::Release { submission, claim } => {
                 store.release(*submission, *claim);
@@ -224,6 +230,16 @@ impl World {
             }
             Ask::Effect { .. } => Told::Nothing,
         }
+    }
+
+    /// Returns whether the statement would wait for a row that another transaction has locked.
+    fn is_of_a_locked_row(&self, ask: &Ask) -> bool {
+        let (Ask::Release { submission, .. } | Ask::RetryLater { submission, .. } | Ask::KeepAttempt { submission, .. }) =
+            ask
+        else {
+            return false;
+        };
+        self.links.is_locked(self.truths.submissions[*submission].tenant, self.now)
     }
 
     fn is_overdue(&mut self, number: usize) {

@@ -5,6 +5,8 @@ use sparkgate::submission::{RetryKind, SubmissionId};
 use crate::{
     cluster::{Cluster, Whose},
     counts::{Count, Counts},
+    flaw::Flaw,
+    links::Links,
     names::{MOST_ATTEMPTS, NAMES, name_of, submission_of},
     plan::{Plan, Refused, Wanted},
     replica::Replica,
@@ -38,8 +40,7 @@ pub(crate) struct World {
     retries_told: Vec<usize>,
     pub(crate) last_session: u64,
     pub(crate) last_request: u64,
-    pub(crate) database_away_until: Time,
-    pub(crate) cluster_away_until: Time,
+    pub(crate) links: Links,
     /// Until then the API server denies everything: the gateway's rights are missing, or the server's caches are empty.
     pub(crate) denied_until: Time,
     pub(crate) settling: bool,
@@ -60,9 +61,10 @@ pub(crate) struct Failure {
     pub(crate) history: Vec<String>,
 }
 
-/// Plays the history of a seed.
-pub(crate) fn play(seed: u64, tell: bool) -> Result<(Counts, Vec<String>), Failure> {
+/// Plays the history of a seed; with a flaw, something is wrong in the gateway itself.
+pub(crate) fn play(flaw: Option<Flaw>, seed: u64, tell: bool) -> Result<(Counts, Vec<String>), Failure> {
     let mut world = World::new(seed, tell);
+    world.plan.flaw = flaw;
     world.run();
     match world.wrong {
         None => Ok((world.counts, world.told.unwrap_or_default())),
@@ -82,7 +84,7 @@ impl World {
         if plan.guarded.is_some() {
             counts.add(Count::Guarded);
         }
-        let replicas = vec![Replica::start(); plan.replicas];
+        let (replicas, links) = (vec![Replica::start(); plan.replicas], Links::new(plan.replicas));
         let start = 1_000_000;
         Self {
             rng,
@@ -98,8 +100,7 @@ impl World {
             retries_told: Vec::new(),
             last_session: 0,
             last_request: 0,
-            database_away_until: 0,
-            cluster_away_until: 0,
+            links,
             denied_until: 0,
             settling: false,
             shown_from: 0,
@@ -114,7 +115,21 @@ impl World {
             self.plan.steps -= 1;
             self.step();
         }
+        let lasts = self.plan.lasts;
         self.settle();
+        if lasts {
+            self.draw_what_lasts();
+        }
+        if let Some(lasting) = self.links.lasting {
+            self.until_settled(&format!("only this lasts: {lasting:?}"));
+            self.say(|_| "nothing lasts any more".to_owned());
+            self.end_what_lasted();
+        }
+        self.until_settled("nothing disturbs any more");
+    }
+
+    /// Goes on until everything has ended that doesn't depend on what lasts.
+    fn until_settled(&mut self, so: &str) {
         for _ in 0..SETTLED_WITHIN {
             if self.wrong.is_some() || self.unsettled().is_none() {
                 return;
@@ -124,7 +139,7 @@ impl World {
             }
         }
         if let Some(left) = self.unsettled() {
-            self.fail(format!("nothing disturbs any more, and still: {left}"));
+            self.fail(format!("{so}, and still: {left}"));
         }
     }
 
@@ -174,8 +189,7 @@ impl World {
         }
         self.settling = true;
         self.plan.settle();
-        self.database_away_until = 0;
-        self.cluster_away_until = 0;
+        self.links.heal();
         self.denied_until = 0;
         for replica in &mut self.replicas {
             replica.alive = true;
@@ -186,6 +200,9 @@ impl World {
     /// Returns what is still to be done.
     fn unsettled(&self) -> Option<String> {
         for (number, row) in self.store.rows.iter().enumerate() {
+            if self.links.depends(self.truths.submissions[number].tenant) {
+                continue;
+            }
             if let Some(row) = row
                 && !row.state.is_terminal()
             {

@@ -73,6 +73,19 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn claims_that_a_session_does_not_know_of_are_given_back(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (one, two) = (session(&store).await, session(&store).await);
+    let (unknown, known) = (accept(&store, "a").await, accept(&store, "b").await);
+    assert_eq!(store.claim(one, 10, &[], &[]).await.unwrap().len(), 2);
+    store.give_back_unknown(two, &[]).await.unwrap();
+    assert!(store.claim(two, 10, &[], &[]).await.unwrap().is_empty(), "they are another session's");
+    store.give_back_unknown(one, std::slice::from_ref(&known)).await.unwrap();
+    let claimed = store.claim(two, 10, &[], &[]).await.unwrap();
+    assert_eq!(claimed.iter().map(|claimed| &claimed.id).collect::<Vec<_>>(), [&unknown]);
+}
+
+#[sqlx::test]
 async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (one, two) = (Uuid::new_v4(), Uuid::new_v4());

@@ -320,6 +320,22 @@ impl Store {
         Ok(())
     }
 
+    /// Returns the claims of a session that it doesn't know of, because the reply to a claim was lost: all except for `busy`,
+    /// the submissions that this process works on. A session that claims nothing would keep them as long as it lives.
+    pub async fn give_back_unknown(&self, session: Uuid, busy: &[SubmissionId]) -> Result<(), Error> {
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {UNCLAIMED} WHERE id IN (
+                 SELECT id FROM submissions
+                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by = $1 AND id <> ALL ($2)
+                 FOR UPDATE SKIP LOCKED)",
+        )))
+        .bind(session)
+        .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
+        .execute(&self.patient);
+        within("returning claims whose reply was lost", statement).await?;
+        Ok(())
+    }
+
     /// Returns a claim after work that succeeded. A claim that was lost remains with its new holder.
     pub async fn release(&self, claimed: &Claimed) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(

@@ -105,16 +105,16 @@ impl Launcher {
     /// than its share of the slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         self.effects.leases.begin().await?;
-        if !self.health.home.is_here(FRESH).await {
-            return Ok(Vec::new());
-        }
+        let may_work = self.health.home.is_here(FRESH).await && !self.health.watch.is_cut_off();
         let Some(session) = self.effects.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
-        if self.health.watch.is_cut_off() {
-            return Ok(Vec::new());
-        }
         // One claim at a time: a claim that the database granted and this process doesn't know of yet looks like a lost reply.
         let mut busy = self.busy.lock().await;
         let ids: Vec<_> = busy.submissions.keys().cloned().collect();
+        if !may_work {
+            // Otherwise, a claim whose reply was lost would keep its submission from the other replicas.
+            self.store.give_back_unknown(session, &ids).await?;
+            return Ok(Vec::new());
+        }
         let namespaces = self.cluster.namespaces();
         let room = busy.room(slots, SLOTS, self.effects.breakers.restricted());
         let is_restricted = !room.closed.is_empty() || !room.one.is_empty();

@@ -3,13 +3,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::PgPool;
+use sqlx::{ConnectOptions, Executor, PgPool};
 use tokio::time::{Instant, sleep};
 
 use super::{
     adversary::Adversary,
     dice::Dice,
     locks::hold,
+    pages::PAGES,
     replica::Replica,
     servers::{Kubernetes, Postgres, grant, revoke},
     world::World,
@@ -35,6 +36,12 @@ pub(crate) struct Blows {
     /// One replica isolated from the API server or from Postgres alone, for longer than a lease, in both directions or
     /// in one.
     pub(crate) isolations: usize,
+    /// One replica isolated like that for a third of the storm.
+    pub(crate) long_isolations: usize,
+    /// Times for which a proxy answers one replica instead of the API server.
+    pub(crate) pages: usize,
+    /// A transaction of another client is open throughout, so that no old version of a row is ever removed.
+    pub(crate) snapshot: bool,
     /// The gateway's rights removed for a while.
     pub(crate) denials: usize,
     /// An admission webhook of the namespace that changes, delays, denies or doesn't answer writes to pods for a while.
@@ -76,6 +83,9 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         strike_kubernetes(&mut servers.kubernetes, dice("kubernetes"), blows),
         strike_network(replicas, dice("network"), blows),
         isolate(replicas, dice("isolations"), blows),
+        isolate_for_long(replicas, dice("long isolations"), blows),
+        answer_with_pages(replicas, dice("pages"), blows),
+        keep_a_snapshot(&pool, blows),
         deny(&client, &namespace, dice("denials"), blows),
         misbehave(webhook, dice("webhooks"), blows),
         touch_pods(&adversary, dice("acts"), blows),
@@ -169,6 +179,52 @@ async fn isolate(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
         }
         sleep(dice.millis(4000, 9000)).await;
         proxy.set(Fault::None);
+    }
+}
+
+/// One replica reaches one of its servers no more, for a third of the storm: nothing may wait for it.
+async fn isolate_for_long(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.long_isolations {
+        moment(&mut dice, began, blows, nth, blows.long_isolations).await;
+        let replica = dice.pick(replicas).unwrap();
+        let proxy = if dice.one_in(3) { &replica.database } else { &replica.cluster };
+        let until = Instant::now() + blows.time() / 3;
+        // Other faults end by setting their proxy to none.
+        while Instant::now() < until {
+            proxy.set(Fault::Refuse);
+            proxy.cut();
+            sleep(Duration::from_millis(500)).await;
+        }
+        proxy.set(Fault::None);
+    }
+}
+
+async fn answer_with_pages(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
+    let Some(proxy) = replicas.iter().find_map(|replica| replica.pages.as_ref()) else { return };
+    let began = Instant::now();
+    for nth in 0..blows.pages {
+        moment(&mut dice, began, blows, nth, blows.pages).await;
+        proxy.set(dice.pick(PAGES).copied());
+        sleep(dice.millis(1000, 6000)).await;
+        proxy.set(None);
+    }
+}
+
+/// Keeps a snapshot open as long as the storm lasts, as a dump of the database does. After an end of the server it is a new one.
+async fn keep_a_snapshot(pool: &PgPool, blows: &Blows) {
+    let snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM submissions";
+    let ends = Instant::now() + blows.time();
+    while blows.snapshot && Instant::now() < ends {
+        let options = pool.connect_options().as_ref().clone();
+        if let Ok(mut connection) = options.connect().await
+            && connection.execute(snapshot).await.is_ok()
+        {
+            while Instant::now() < ends && connection.execute("SELECT 1").await.is_ok() {
+                sleep(Duration::from_millis(500)).await;
+            }
+        }
+        sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     dice::Dice,
-    http::{NoReply, Reply, post},
+    http::{NoReply, Reply, get, post},
     plan::Job,
 };
 
@@ -100,9 +100,20 @@ impl Clients {
             let number = self.next.fetch_add(1, SeqCst);
             if let Some(id) = self.submit_once(number).await {
                 self.book().accepted.insert(id.clone(), number);
+                self.read_back(&id, number).await;
                 return (id, Job::planned(self.seed, number));
             }
             self.book().in_doubt.insert(number);
+        }
+    }
+
+    /// Reads an accepted submission on any gateway: whichever it is, it has the row.
+    async fn read_back(&self, id: &str, number: u32) {
+        let gateway = *Dice::new(self.seed ^ u64::from(number), "read back").pick(&self.gateways).unwrap();
+        if let Some(reply) = get(gateway, &format!("/v1/submissions/{id}")).await
+            && !matches!(reply.status, 200 | 500 | 503)
+        {
+            self.book().odd.push(format!("{id} was accepted, and then: {reply:?}"));
         }
     }
 

@@ -35,7 +35,6 @@ pub(crate) async fn post(address: SocketAddr, path: &str, body: &str, limit: Dur
 }
 
 /// Reads a document; `None` without a reply.
-#[cfg(test)]
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<Reply> {
     let stream = TcpStream::connect(address).await.ok()?;
     let text = timeout(Duration::from_secs(5), exchange(stream, "GET", path, "")).await.ok()?.ok()?;

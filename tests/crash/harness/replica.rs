@@ -14,10 +14,14 @@ use tokio::time::{Instant, sleep};
 use super::{
     dice::Dice,
     guard::guard,
+    pages::PageProxy,
     process::{Process, free_port, until},
     servers::Servers,
 };
 use crate::fault_proxy::{Fault, FaultProxy};
+
+/// The number of the replica that reaches the API server through a proxy which answers by itself at times.
+const BEHIND_PAGES: usize = 1;
 
 pub(crate) struct Replica {
     pub(crate) address: SocketAddr,
@@ -25,6 +29,8 @@ pub(crate) struct Replica {
     pub(crate) database: FaultProxy,
     /// Between the replica and the API server.
     pub(crate) cluster: FaultProxy,
+    /// In front of that, for one replica: a proxy that speaks HTTP.
+    pub(crate) pages: Option<PageProxy>,
     program: Mutex<PathBuf>,
     arguments: Vec<String>,
     database_url: String,
@@ -57,7 +63,13 @@ impl Replica {
         let cluster = FaultProxy::seeded(upstream(servers.kubernetes.port), !seed ^ number as u64).await;
         let name = format!("{namespace}-replica-{number}");
         let kubeconfig = guard().directory().join(format!("{name}.kubeconfig"));
-        std::fs::write(&kubeconfig, servers.kubernetes.kubeconfig(cluster.address().port())).unwrap();
+        let direct = servers.kubernetes.kubeconfig(cluster.address().port());
+        let pages = if number == BEHIND_PAGES { Some(PageProxy::start(&direct).await) } else { None };
+        let mut file = std::fs::File::create(&kubeconfig).unwrap();
+        match &pages {
+            Some(pages) => pages.write_kubeconfig(&mut file),
+            None => std::io::Write::write_all(&mut file, direct.as_bytes()).unwrap(),
+        }
         let address = upstream(free_port());
         let mut arguments: Vec<String> =
             ["serve", "--namespaces", namespace, "--kubeconfig"].iter().map(|&word| word.to_owned()).collect();
@@ -66,7 +78,7 @@ impl Replica {
         let database_url = servers.postgres.gateway_url(namespace, database.address().port()).unwrap();
         let log = guard().directory().join(format!("{name}.log"));
         let program = Mutex::new(program);
-        Self { address, database, cluster, program, arguments, database_url, log, state: Mutex::default() }
+        Self { address, database, cluster, pages, program, arguments, database_url, log, state: Mutex::default() }
     }
 
     /// Marks it as wanted, and starts it.
@@ -136,6 +148,9 @@ impl Replica {
             proxy.lose_replies(0.0);
             proxy.set(Fault::None);
             proxy.cut();
+        }
+        if let Some(pages) = &self.pages {
+            pages.set(None);
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Report {
     /// From the end of the storm until every submission had ended.
     pub(crate) settled_after: Duration,
     pub(crate) takeovers: Takeovers,
+    /// The events that were streamed, and read in pages, and the messages to a webhook.
+    pub(crate) read: (usize, usize, usize),
     pub(crate) took: Duration,
 }
 
@@ -47,6 +49,9 @@ impl fmt::Display for Report {
         line("etcd compacted", blows.compactions.to_string())?;
         line("connections cut, refused, half-open", blows.network.to_string())?;
         line("one replica cut off for 4 to 9 s", blows.isolations.to_string())?;
+        line("…and for a third of the storm", blows.long_isolations.to_string())?;
+        line("pages instead of answers of the cluster", blows.pages.to_string())?;
+        line("an old snapshot throughout", blows.snapshot.to_string())?;
         line("rights removed for a while", blows.denials.to_string())?;
         line("webhooks that change, delay or deny pods", blows.webhooks.to_string())?;
         line("locks, open transactions, ended backends", blows.locks.to_string())?;
@@ -62,6 +67,8 @@ impl fmt::Display for Report {
         line("wrong outcomes", verdict.wrong_outcomes.to_string())?;
         line("violations in all", verdict.violations.len().to_string())?;
         line("settled after the storm", format!("{:.1} s", self.settled_after.as_secs_f64()))?;
+        let (streamed, paged, received) = self.read;
+        line("events streamed, paged; messages", format!("{streamed}, {paged}; {received}"))?;
         line("takeover of a killed replica's work", self.takeovers.to_string())?;
         line("duration", format!("{:.0} s", self.took.as_secs_f64()))
     }

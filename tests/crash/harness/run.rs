@@ -8,11 +8,15 @@ use super::{
     chaos::{Blows, storm},
     guard::guard,
     oracle::{Unseen, judge},
+    readers::Readers,
     replica::Replica,
     report::Report,
     takeover,
     world::World,
 };
+
+/// The time that readers get to reach the end.
+const READERS: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
@@ -34,7 +38,8 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn play(&self) -> Report {
         let began = Instant::now();
-        let mut world = World::new(self.program.clone(), self.seed, self.replicas, &[]).await;
+        let mut world = World::new(self.program.clone(), self.seed, self.replicas, Readers::OPTIONS).await;
+        let readers = Readers::begin(&world).await;
         self.say(began, "everything is up, the storm begins");
         let clients = world.clients.clone();
         let progress = async {
@@ -56,7 +61,8 @@ impl Run {
         let settled_after = calm.elapsed();
         let takeovers = takeover::measure(&world, self.takeovers).await;
         self.say(began, "judging");
-        let verdict = judge(&mut world, Unseen::Never).await;
+        let mut verdict = judge(&mut world, Unseen::Never).await;
+        verdict.violations.extend(readers.judge(&world, READERS).await);
 
         let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
         let book = world.clients.book();
@@ -77,6 +83,7 @@ impl Run {
             verdict,
             settled_after,
             takeovers,
+            read: readers.counts(),
             took: began.elapsed(),
         }
     }

@@ -1,6 +1,6 @@
 //! A pod: its object in the API server, and its state on the node.
 
-use sparkgate::submission::{Container, Phase, PodObservation, Rerun, SubmissionId};
+use sparkgate::submission::{Container, Phase, PodObservation, SubmissionId};
 
 use crate::{names::attempt_of, store::Time};
 
@@ -24,8 +24,6 @@ pub(crate) enum Body {
     Stuck,
     Running,
     Exited(i32),
-    /// It exited with this code, and its kubelet started it again. Whether that run is over, too.
-    Again(i32, Rerun),
 }
 
 /// What the kubelet knows. It reports this with a delay.
@@ -52,6 +50,10 @@ pub(crate) struct Pod {
     pub(crate) reason: Option<&'static str>,
     pub(crate) body: Body,
     pub(crate) local: Local,
+    /// A webhook has changed it at its creation: its kubelet starts the driver again after its end.
+    pub(crate) restarts: bool,
+    /// And its fields show that.
+    pub(crate) shows_restarts: bool,
     pub(crate) created_at: Time,
     /// The attempt that its labels name, by its names; `None` without the labels that are watched.
     pub(crate) labels: Option<usize>,
@@ -72,6 +74,8 @@ impl Pod {
             reason: None,
             body: Body::Absent,
             local: Local::NotStarted,
+            restarts: false,
+            shows_restarts: false,
             created_at: now,
             labels: match whose {
                 Whose::Ours { .. } => Some(name),
@@ -109,7 +113,7 @@ impl Pod {
             Body::Absent => Container::Absent,
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
             Body::Running => Container::Running { started_at: None },
-            Body::Exited(exit_code) | Body::Again(exit_code, _) => {
+            Body::Exited(exit_code) => {
                 Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
             }
         };
@@ -132,11 +136,8 @@ impl Pod {
             reason: self.reason.map(str::to_owned),
             message: None,
             container,
-            restarted_by: None,
-            rerun: match self.body {
-                Body::Again(_, rerun) => Some(rerun),
-                _ => None,
-            },
+            restarted_by: self.shows_restarts.then(|| "spec.containers[0].restartPolicy".to_owned()),
+            rerun: None,
             reservation: Default::default(),
         }
     }

@@ -140,7 +140,7 @@ impl Both {
             (Body::Absent, 1) => (Phase::Pending, Body::Stuck, None),
             (Body::Absent | Body::Stuck, _) => (Phase::Running, Body::Running, None),
             (Body::Running, 1 | 2) => (Phase::Failed, Body::Exited(3), None),
-            (Body::Running | Body::Exited(_) | Body::Again(..), _) => (Phase::Succeeded, Body::Exited(0), None),
+            (Body::Running | Body::Exited(_), _) => (Phase::Succeeded, Body::Exited(0), None),
         };
         self.model.report(name, |pod| (pod.phase, pod.body, pod.reason) = (phase, body, reason));
         let now = self.model.names[name].pod.unwrap();

@@ -75,7 +75,7 @@ impl Kubernetes {
             Body::Absent => None,
             Body::Stuck => Some(json!({"waiting": {"reason": "ImagePullBackOff"}})),
             Body::Running => Some(json!({"running": {}})),
-            Body::Exited(code) | Body::Again(code, _) => Some(json!({"terminated": {"exitCode": code}})),
+            Body::Exited(code) => Some(json!({"terminated": {"exitCode": code}})),
         };
         let statuses = state.map(|state| {
             json!([{"name": "spark", "image": "spark", "imageID": "", "ready": false, "restartCount": 0,

@@ -72,6 +72,7 @@ impl Both {
                 self.real.end_leases(uuid(holder)).await.unwrap();
                 format!("end the leases of {holder}")
             }
+            4 if self.rng.chance(150) => self.give_back_unknown().await,
             4 | 5 => self.claim().await,
             6..=8 => self.advance().await,
             9 => self.record().await,
@@ -157,7 +158,7 @@ impl Both {
 
     async fn renew(&mut self) -> String {
         let (holder, ttl) = (self.session(), self.duration());
-        let all = [LeaseName::Replica(holder), LeaseName::Watch];
+        let all = [LeaseName::Replica(holder), LeaseName::Watch, LeaseName::Deadlines];
         let names: Vec<_> = all.into_iter().filter(|_| self.rng.chance(700)).collect();
         let real: Vec<_> = names.iter().copied().map(lease).collect();
         let real = self.real.renew_leases(uuid(holder), &real, millis(ttl)).await.unwrap().names;
@@ -167,12 +168,21 @@ impl Both {
         done
     }
 
+    async fn give_back_unknown(&mut self) -> String {
+        let session = self.session();
+        let busy: Vec<usize> = (0..self.ids.len()).filter(|_| self.rng.chance(500)).collect();
+        let ids: Vec<_> = busy.iter().map(|number| self.ids[*number].clone()).collect();
+        self.real.give_back_unknown(uuid(session), &ids).await.unwrap();
+        self.model.give_back_unknown(session, &busy);
+        format!("give back what {session} doesn't know of, busy with {busy:?}")
+    }
+
     async fn claim(&mut self) -> String {
         let (session, limit) = (self.session(), 1 + self.rng.below(3) as usize);
         let busy: Vec<usize> = (0..self.ids.len()).filter(|_| self.rng.chance(300)).collect();
         let ids: Vec<_> = busy.iter().map(|number| self.ids[*number].clone()).collect();
         let real = self.real.claim(uuid(session), limit as i64, &[], &ids).await.unwrap();
-        let model = self.model.claim(session, limit, &busy);
+        let model = self.model.claim(session, limit, &busy, [usize::MAX; TENANTS.len()]);
         let done = format!("claim {limit} for {session}, busy with {busy:?}");
         let in_words: Vec<_> = real
             .iter()
@@ -425,14 +435,15 @@ fn names(pod: &str) -> DriverNames {
 }
 
 fn uuid(session: Session) -> Uuid {
-    // The first ones are no sessions: they mark rows.
-    Uuid::from_u128(u128::from(session) + 100)
+    // The nil uuid is not a session.
+    Uuid::from_u128(u128::from(session) + 1)
 }
 
 fn lease(name: LeaseName) -> String {
     match name {
         LeaseName::Replica(session) => replica(uuid(session)),
         LeaseName::Watch => "watch/*".to_owned(),
+        LeaseName::Deadlines => "deadlines".to_owned(),
     }
 }
 

@@ -11,6 +11,8 @@ use crate::{
 const RENEW_EVERY: Time = 750;
 /// How much earlier than the database a replica considers its lease expired.
 const MARGIN: Time = 500;
+/// The time that a process has to shut down.
+const STOPS_WITHIN: Time = 6_000;
 /// The timeout of requests about the lease.
 const PATIENCE: Time = 1_500;
 
@@ -26,6 +28,9 @@ impl World {
             self.step_down(at);
             return;
         }
+        if self.replicas[at].stopping && self.stops(at) {
+            return;
+        }
         let replica = &mut self.replicas[at];
         if replica.stopping && replica.tasks.is_empty() {
             self.say(|_| format!("replica {at} stops"));
@@ -37,13 +42,41 @@ impl World {
         if replica.lease_request.is_some() && now < replica.renew_at + PATIENCE || now < replica.renew_at {
             return;
         }
-        let ask = match replica.trusted_until {
-            0 => Ask::Acquire(LeaseName::Replica(replica.session)),
-            _ => Ask::Renew { watch: replica.watch.is_some() },
-        };
+        // Exactly what it holds: what it has resigned expires, whether the database heard of it or not.
+        let own = LeaseName::Replica(replica.session);
+        let renewed = std::iter::once(own).chain(replica.held.iter().copied()).collect();
+        let ask = if replica.trusted_until == 0 { Ask::Acquire(own) } else { Ask::Renew(renewed) };
         replica.renew_at = now + RENEW_EVERY;
+        let resigning: Vec<_> = replica.resigning.difference(&replica.held).copied().collect();
         let request = self.send(at, Waiting::Lease, ask);
         self.replicas[at].lease_request = Some(request);
+        for name in resigning {
+            self.send(at, Waiting::Resignation(name), Ask::EndLease(name));
+        }
+    }
+
+    /// Resigns the leases of a replica that shuts down. If its work takes too long it is killed: returns `true` then.
+    fn stops(&mut self, at: usize) -> bool {
+        let (now, replica) = (self.now, &mut self.replicas[at]);
+        if replica.killed_at == 0 {
+            replica.killed_at = now + STOPS_WITHIN;
+            let held: Vec<_> = replica.held.iter().copied().collect();
+            self.stop_watching(at);
+            held.into_iter().for_each(|name| self.resign(at, name));
+        }
+        let is_late = now >= self.replicas[at].killed_at;
+        if is_late {
+            self.say(|_| format!("replica {at} is killed: it doesn't stop"));
+            self.replicas[at].ends();
+        }
+        is_late
+    }
+
+    /// Resigns one lease. The database is asked again until it answers.
+    pub(super) fn resign(&mut self, at: usize, name: LeaseName) {
+        self.replicas[at].held.remove(&name);
+        self.replicas[at].resigning.insert(name);
+        self.send(at, Waiting::Resignation(name), Ask::EndLease(name));
     }
 
     pub(super) fn hear_of_lease(&mut self, at: usize, sent_at: Time, told: Told) {
@@ -52,10 +85,13 @@ impl World {
         let until = sent_at + LEASE_TTL - MARGIN;
         match told {
             Told::Held(true) => replica.trusted_until = until,
-            Told::Renewed { lost } if !lost.contains(&LeaseName::Replica(replica.session)) => {
+            Told::Renewed { asked, renewed } if renewed.contains(&LeaseName::Replica(replica.session)) => {
                 replica.trusted_until = until;
-                if lost.contains(&LeaseName::Watch) {
-                    self.stop_watching(at);
+                for lost in asked.into_iter().filter(|name| !renewed.contains(name)) {
+                    let held = replica.held.remove(&lost);
+                    if held && lost == LeaseName::Watch {
+                        return self.stop_watching(at);
+                    }
                 }
             }
             Told::Nothing => replica.renew_at = self.now,

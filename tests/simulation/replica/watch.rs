@@ -6,8 +6,10 @@ use super::work::Cause;
 use crate::{
     cluster::{Change, uid_number},
     counts::Count,
+    flaw::Flaw,
+    links::Way,
     names::{attempt_of, name_of, submission_of},
-    store::LeaseName,
+    store::{LeaseName, Time},
     wire::{Ask, Told, Waiting},
     world::World,
 };
@@ -19,6 +21,15 @@ struct Item {
     shown: Shown,
     version: Option<u64>,
     progress: Taking,
+    /// It couldn't be processed, and is tried again while others are processed.
+    aside: bool,
+}
+
+impl Item {
+    /// Returns whether the items behind it wait for it.
+    fn is_in_order(&self) -> bool {
+        !self.aside && self.progress != Taking::Done
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -36,8 +47,12 @@ enum Taking {
     Done,
 }
 
+/// How long a watch may be broken before its replica leaves it to another one; shorter than in the gateway.
+const GIVE_UP: Time = 1_500;
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
+    broken_since: Option<Time>,
     /// Whether the position has been read.
     read: bool,
     connected: bool,
@@ -50,7 +65,7 @@ pub(crate) struct Watch {
 impl Watch {
     fn show(&mut self, id: &mut u64, shown: Shown, version: Option<u64>) {
         *id += 1;
-        self.items.push_back(Item { id: *id, shown, version, progress: Taking::NotYet });
+        self.items.push_back(Item { id: *id, shown, version, progress: Taking::NotYet, aside: false });
     }
 }
 
@@ -63,26 +78,36 @@ impl World {
         let Some(watch) = &mut replica.watch else {
             if now >= replica.watch_at {
                 replica.watch_at = now + 1_000;
-                self.ask_for_watch(at, Ask::Acquire(LeaseName::Watch));
+                self.ask_for_watch(at, Ask::WatchIsElsewhere);
             }
             return;
         };
+        if self.links.to_cluster(at, now) == Way::Open {
+            watch.broken_since = None;
+        } else {
+            // What was reported before is still processed, as far as that needs no cluster.
+            watch.connected = false;
+            let since = *watch.broken_since.get_or_insert(now);
+            if now >= since + GIVE_UP && self.plan.flaw != Some(Flaw::KeepsTheWatch) {
+                return self.give_up_the_watch(at);
+            }
+        }
         if !watch.read {
             return self.ask_for_watch(at, Ask::Position);
         }
-        if !watch.connected {
+        if !watch.connected && self.links.to_cluster(at, now) == Way::Open {
             return self.connect(at);
         }
         // From time to time it lists again, which finds what no change reported. Without faults, it has processed the previous
         // list by then.
-        let listed = watch.items.is_empty();
+        let listed = watch.items.iter().all(|item| item.aside);
         let lists_again = if self.settling { listed && self.rng.chance(40) } else { self.rng.chance(3) };
         if lists_again || self.rng.chance(self.plan.cut) {
             self.cut(at);
             return;
         }
         match self.rng.below(4) {
-            0 => self.read_on(at),
+            0 if self.replicas[at].watch.as_ref().is_some_and(|watch| watch.connected) => self.read_on(at),
             1 => self.keep_position(at),
             _ => self.take_in(at),
         }
@@ -97,7 +122,11 @@ impl World {
         let replica = &mut self.replicas[at];
         replica.watch_request = None;
         match (told, &mut replica.watch) {
-            (Told::Held(true), None) => replica.watch = Some(Watch::default()),
+            (Told::Elsewhere(elsewhere), None) => self.may_watch(at, elsewhere),
+            (Told::Held(true), None) => {
+                replica.held.insert(LeaseName::Watch);
+                replica.watch = Some(Watch::default());
+            }
             (Told::Position(position), Some(watch)) if !watch.read => {
                 watch.read = true;
                 watch.taken_in = position;
@@ -106,6 +135,24 @@ impl World {
             (Told::Live(live), Some(_)) => self.compare(at, live),
             _ => {}
         }
+    }
+
+    /// Tries to acquire the lease, if no other replica has it and the pods can be listed from here.
+    fn may_watch(&mut self, at: usize, elsewhere: bool) {
+        let reaches = self.links.to_cluster(at, self.now) == Way::Open;
+        let replica = &mut self.replicas[at];
+        (replica.elsewhere, replica.cut_off) = (elsewhere, !reaches);
+        if !elsewhere && reaches {
+            self.ask_for_watch(at, Ask::Acquire(LeaseName::Watch));
+        }
+    }
+
+    fn give_up_the_watch(&mut self, at: usize) {
+        self.say(|_| format!("replica {at} leaves the watch to another one"));
+        self.counts.add(Count::GaveUpTheWatch);
+        self.replicas[at].cut_off = true;
+        self.stop_watching(at);
+        self.resign(at, LeaseName::Watch);
     }
 
     /// Stops the watch, because another replica holds the lease.
@@ -130,9 +177,6 @@ impl World {
 
     /// Reports the changes since the position, if they aren't compacted, and a full list before or after them.
     fn connect(&mut self, at: usize) {
-        if self.now < self.cluster_away_until {
-            return;
-        }
         let changes_first = self.rng.chance(500);
         let Some(watch) = &mut self.replicas[at].watch else { return };
         let version = self.cluster.version();
@@ -196,11 +240,14 @@ impl World {
     fn take_in(&mut self, at: usize) {
         let choice = self.rng.below(self.plan.at_once as u64) as usize;
         let Some(watch) = &mut self.replicas[at].watch else { return };
-        let barrier = watch.items.iter().position(|item| matches!(item.shown, Shown::Listed(_)));
-        // A list is compared only after all items before it are processed, and no item after it is started earlier.
-        let window = barrier.map_or(watch.items.len(), |barrier| barrier.max(1)).min(choice + 1);
-        let Some(place) = window.checked_sub(1) else { return };
-        let item = &mut watch.items[place];
+        let mut in_order = (0..).zip(&watch.items).filter(|(_, item)| item.is_in_order());
+        let barrier = in_order.clone().position(|(_, item)| matches!(item.shown, Shown::Listed(_)));
+        // A list is compared only after all items before it are processed or set aside, and no item after it is started earlier.
+        let window = barrier.map_or(in_order.clone().count(), |barrier| barrier.max(1)).min(choice + 1);
+        let Some(place) = window.checked_sub(1).and_then(|last| in_order.nth(last)).map(|(place, _)| place) else {
+            return;
+        };
+        let item: &mut Item = &mut watch.items[place];
         if item.progress != Taking::NotYet {
             return;
         }
@@ -223,7 +270,8 @@ impl World {
 
     /// Looks up the live rows whose pod wasn't in the list.
     fn compare(&mut self, at: usize, live: Vec<(usize, sparkgate::submission::engine::Row)>) {
-        let Some(item) = self.replicas[at].watch.as_mut().and_then(|watch| watch.items.front_mut()) else { return };
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        let Some(item) = watch.items.iter_mut().find(|item| item.is_in_order()) else { return };
         let Shown::Listed(listed) = &item.shown else { return };
         let is_listed = |submission: usize, row: &sparkgate::submission::engine::Row| {
             listed.iter().any(|(name, attempt, uid)| {
@@ -240,6 +288,18 @@ impl World {
             self.begin_follow(at, name, name, Cause::Missed(row), id);
         }
         self.taken_in(at, None);
+    }
+
+    /// Sets an item aside that can't be processed for the moment: the position isn't stored before it is.
+    pub(super) fn set_aside(&mut self, at: usize, item: Option<u64>) {
+        if self.plan.flaw == Some(Flaw::HoldsUpTheWatch) {
+            return;
+        }
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        if let Some(item) = watch.items.iter_mut().find(|shown| Some(shown.id) == item && !shown.aside) {
+            item.aside = true;
+            self.counts.add(Count::SetAside);
+        }
     }
 
     /// Completes the part of one task in an item.

@@ -8,14 +8,17 @@ use sparkgate::submission::{
 use crate::{
     cluster::uid_number,
     counts::Count,
+    flaw::Flaw,
     names::{attempt_of, name_of, submission_of},
-    plan::Refused,
-    store::{Claimed, Time},
+    plan::{Refused, TENANTS},
+    store::{Claimed, LeaseName, Time},
     wire::{Ask, Told, Waiting},
     world::World,
 };
 
 const SLOTS: usize = 3;
+/// The most that one tenant may use of them.
+const OF_ONE_TENANT: usize = 2;
 /// All of these are shorter than in the gateway, because histories are short.
 const POLL: Time = 500;
 const RECHECK: Time = 2_000;
@@ -69,10 +72,18 @@ pub(super) struct Task {
 }
 
 impl World {
-    /// Looks for overdue submissions. Every replica may do this: the lease only saves work for the database.
+    /// Looks for overdue submissions, under a lease.
     pub(super) fn overdue_steps(&mut self, at: usize) {
         let (now, replica) = (self.now, &mut self.replicas[at]);
-        if replica.believes_in_its_lease(now) && now >= replica.overdue_at && !replica.stopping {
+        if !replica.believes_in_its_lease(now) || replica.stopping {
+            return;
+        }
+        if !replica.held.contains(&LeaseName::Deadlines) {
+            if now >= replica.deadlines_at {
+                replica.deadlines_at = now + 1_000;
+                self.send(at, Waiting::Deadlines, Ask::Acquire(LeaseName::Deadlines));
+            }
+        } else if now >= replica.overdue_at {
             replica.overdue_at = now + POLL;
             self.send(at, Waiting::Nobody, Ask::KillOverdue);
         }
@@ -80,12 +91,25 @@ impl World {
 
     pub(super) fn claim_steps(&mut self, at: usize) {
         let (now, replica) = (self.now, &mut self.replicas[at]);
-        let free = SLOTS.saturating_sub(replica.tasks.iter().filter(|task| task.item.is_none()).count());
+        let claimed = || replica.tasks.iter().filter(|task| matches!(task.cause, Cause::Claim { .. }));
+        let free = SLOTS.saturating_sub(claimed().count());
+        let mut room = [OF_ONE_TENANT; TENANTS as usize];
+        for task in claimed() {
+            let room = &mut room[self.truths.submissions[task.submission].tenant];
+            *room = room.saturating_sub(1);
+        }
+        let is_cut_off = replica.cut_off && replica.elsewhere;
         let may = replica.believes_in_its_lease(now) && replica.claim_request.is_none() && !replica.stopping;
         if may && now >= replica.claim_at && free > 0 {
+            let busy = claimed().map(|task| task.submission).collect();
             replica.claim_at = now + POLL;
-            let busy = replica.tasks.iter().filter(|task| task.item.is_none()).map(|task| task.submission).collect();
-            let request = self.send(at, Waiting::Claim, Ask::Claim { limit: free, busy });
+            if is_cut_off {
+                if self.plan.flaw != Some(Flaw::KeepsUnknownClaims) {
+                    self.send(at, Waiting::Nobody, Ask::GiveBackUnknown { busy });
+                }
+                return;
+            }
+            let request = self.send(at, Waiting::Claim, Ask::Claim { limit: free, busy, room });
             self.replicas[at].claim_request = Some(request);
         }
     }
@@ -107,8 +131,7 @@ impl World {
         let name = name_of(submission, if unmade { named } else { attempt });
         let made = |count| if unmade { 0 } else { count };
         let (before, beside) = (made(wanted.before), made(wanted.beside));
-        let job =
-            Job { pod_uid, signed: true, held: self.plan.finalizer, before, beside, kill: kill.unwrap_or_default() };
+        let job = Job { pod_uid, signed: true, held: self.plan.finalizer, before, beside, kill: kill.unwrap_or_default() };
         let under = if kills {
             Under::Kill(Kill::begin(job))
         } else if wanted.refused == Refused::Build {
@@ -185,6 +208,12 @@ impl World {
                 if effect.writes_to_the_cluster() && now >= replica.trusted_until {
                     return self.step_down(at);
                 }
+                // What it decided is committed: the rest concerns this pod alone.
+                if effect.writes_to_the_cluster()
+                    && let Some(item) = task.item.take()
+                {
+                    return self.taken_in(at, Some(item));
+                }
                 Ask::Effect { submission: task.submission, attempt: task.attempt, name: task.name, claim, effect }
             }
         };
@@ -238,6 +267,8 @@ impl World {
                 if let Settled::TryAgain(_) = settled {
                     task.under = Under::Follow(follow(cause));
                     task.again_at = now + PAUSE;
+                    let item = task.item;
+                    self.set_aside(at, item);
                 } else {
                     let task = self.replicas[at].tasks.swap_remove(place);
                     self.taken_in(at, task.item);

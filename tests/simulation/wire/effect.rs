@@ -5,6 +5,8 @@ use sparkgate::submission::engine::{Effect, EffectResult, Found, Obstacle};
 use crate::{
     cluster::{Whose, uid_number},
     counts::Count,
+    flaw::Flaw,
+    links::{Trouble, Way},
     names::name_of,
     plan::Refused,
     world::World,
@@ -13,24 +15,15 @@ use crate::{
 impl World {
     pub(super) fn effect(
         &mut self,
+        replica: usize,
         submission: usize,
         attempt: i32,
         name: usize,
         claim: Option<i64>,
         effect: &Effect,
     ) -> EffectResult {
-        let of_the_cluster = effect.writes_to_the_cluster() || *effect == Effect::LookUp;
-        let away = if of_the_cluster { self.cluster_away_until } else { self.database_away_until };
-        if self.now < away {
-            return EffectResult::Unknown("away".to_owned());
-        }
-        if of_the_cluster && self.now < self.denied_until {
-            self.counts.add(Count::Denied);
-            // An API server refuses without a right, or for the sake of something that passes as well.
-            return match submission % 2 {
-                0 => EffectResult::Denied("no right".to_owned()),
-                _ => EffectResult::Postponed(Obstacle::Quota, "no room".to_owned()),
-            };
+        if let Some(result) = self.in_trouble(replica, submission, effect) {
+            return result;
         }
         let answer = match effect {
             Effect::Read => return EffectResult::Row(self.store.read(submission)),
@@ -49,10 +42,54 @@ impl World {
                 return EffectResult::Done;
             }
             Effect::Settle(_) => return EffectResult::Done,
-            write => return self.write(submission, attempt, name, claim, write),
+            write => return self.write(replica, submission, attempt, name, claim, write),
         };
         self.check(submission);
         answer
+    }
+
+    /// Returns the result of an effect that doesn't get through.
+    fn in_trouble(&mut self, replica: usize, submission: usize, effect: &Effect) -> Option<EffectResult> {
+        let now = self.now;
+        let unknown = |why: &str| Some(EffectResult::Unknown(why.to_owned()));
+        let trouble = self.links.trouble(self.truths.submissions[submission].tenant, now);
+        if !effect.writes_to_the_cluster() && *effect != Effect::LookUp {
+            // A read needs no lock.
+            let locked = trouble == Some(Trouble::Locked) && *effect != Effect::Read;
+            let away = locked || !self.links.reaches_database(replica, now);
+            return if away { unknown("away") } else { None };
+        }
+        match self.links.to_cluster(replica, now) {
+            Way::Open => {}
+            Way::Page if self.plan.flaw == Some(Flaw::TakesPagesForAnswers) => match effect {
+                Effect::LookUp => return unknown("404 page not found"),
+                Effect::Delete(_) | Effect::RemoveFinalizer(_) => return Some(EffectResult::Done),
+                _ => return Some(not_found()),
+            },
+            Way::Page | Way::Away => return unknown("away"),
+        }
+        if now < self.denied_until {
+            self.counts.add(Count::Denied);
+            // An API server refuses without a right, or for the sake of something that passes as well.
+            return Some(match submission % 2 {
+                0 => EffectResult::Denied("no right".to_owned()),
+                _ => EffectResult::Postponed(Obstacle::Quota, "no room".to_owned()),
+            });
+        }
+        if *effect == Effect::LookUp {
+            return None;
+        }
+        match trouble? {
+            Trouble::Hangs => unknown("no answer"),
+            Trouble::Denies => Some(EffectResult::Denied("denied".to_owned())),
+            Trouble::OverQuota if *effect == Effect::CreatePod && self.plan.flaw == Some(Flaw::EndsOverQuota) => {
+                Some(EffectResult::Refused { reason: "Forbidden".to_owned(), message: "exceeded quota".to_owned() })
+            }
+            Trouble::OverQuota if *effect == Effect::CreatePod => {
+                Some(EffectResult::Postponed(Obstacle::Quota, "exceeded quota".to_owned()))
+            }
+            Trouble::OverQuota | Trouble::Locked => None,
+        }
     }
 
     /// Looks up the pod of this name as the driver of the attempt `of`.
@@ -63,6 +100,7 @@ impl World {
 
     fn write(
         &mut self,
+        replica: usize,
         submission: usize,
         attempt: i32,
         name: usize,
@@ -85,7 +123,7 @@ impl World {
                 if self.cluster.hand_over(name, *place, uid_number(uid), now) {
                     EffectResult::Done
                 } else {
-                    EffectResult::Refused { reason: "NotFound".to_owned(), message: String::new() }
+                    not_found()
                 }
             }
             Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
@@ -122,7 +160,7 @@ impl World {
                 EffectResult::Done
             }
             Effect::RemoveFinalizer(uid) => {
-                self.archive(submission, attempt, uid);
+                self.archive(replica, submission, attempt, uid);
                 self.cluster.remove_finalizer(name, uid_number(uid), now);
                 EffectResult::Done
             }
@@ -131,8 +169,8 @@ impl World {
     }
 
     /// Archives the log of an ended driver, which the gateway does before it removes the finalizer.
-    fn archive(&mut self, submission: usize, attempt: i32, uid: &str) {
-        if self.now < self.database_away_until || !self.store.log_to_keep(submission, attempt, uid) {
+    fn archive(&mut self, replica: usize, submission: usize, attempt: i32, uid: &str) {
+        if !self.links.reaches_database(replica, self.now) || !self.store.log_to_keep(submission, attempt, uid) {
             return;
         }
         self.counts.add(Count::Archived);
@@ -152,6 +190,12 @@ impl World {
         let Ok(uid) = self.cluster.create_pod(name, ours, self.plan.finalizer, self.now) else {
             return EffectResult::Taken(String::new());
         };
+        if self.rng.chance(self.plan.restarts) {
+            self.say(|_| format!("a webhook lets the kubelet restart the driver of pod {uid}"));
+            self.counts.add(Count::Restarts);
+            self.cluster.let_restart(name, self.plan.flaw != Some(Flaw::IgnoresRestarts));
+            self.truths.attempts[name].changed = true;
+        }
         let holds = self.claim_holds(submission, claim);
         if !holds {
             self.counts.add(Count::Stray);
@@ -169,4 +213,8 @@ impl World {
         let row = self.store.row(submission);
         row.is_some_and(|row| Some(row.claim_epoch) == claim && row.claimed_by.is_some() && !row.state.is_terminal())
     }
+}
+
+fn not_found() -> EffectResult {
+    EffectResult::Refused { reason: "NotFound".to_owned(), message: String::new() }
 }
