@@ -5,10 +5,7 @@
 
 use axum::{
     extract::Request,
-    http::{
-        HeaderMap, Method, StatusCode, header,
-        uri::Authority,
-    },
+    http::{HeaderMap, Method, StatusCode, header, uri::Authority},
     response::{IntoResponse, Response},
 };
 

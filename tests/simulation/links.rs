@@ -29,13 +29,25 @@ pub(crate) enum Trouble {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
     /// A replica can't reach the API server. It may also be unable to resign a lease.
-    OffCluster { replica: usize, resigns: bool },
+    OffCluster {
+        replica: usize,
+        resigns: bool,
+    },
     /// What answers a replica isn't the API server, but a proxy in front of it.
-    Pages { replica: usize },
-    OffDatabase { replica: usize },
+    Pages {
+        replica: usize,
+    },
+    OffDatabase {
+        replica: usize,
+    },
     /// A process is stopped, with what it was about to send.
-    Stopped { replica: usize },
-    Tenant { tenant: usize, trouble: Trouble },
+    Stopped {
+        replica: usize,
+    },
+    Tenant {
+        tenant: usize,
+        trouble: Trouble,
+    },
 }
 
 /// What a call to the API server meets.
@@ -61,7 +73,13 @@ pub(crate) struct Links {
 impl Links {
     pub(crate) fn new(replicas: usize) -> Self {
         let open = vec![0; replicas];
-        Self { database: open.clone(), cluster: open.clone(), pages: open, troubles: [None; TENANTS as usize], lasting: None }
+        Self {
+            database: open.clone(),
+            cluster: open.clone(),
+            pages: open,
+            troubles: [None; TENANTS as usize],
+            lasting: None,
+        }
     }
 
     /// Ends everything but what lasts.

@@ -361,7 +361,9 @@ impl Store {
     pub(crate) fn keep_position(&mut self, holder: Session, version: u64) -> bool {
         let lease = self.leases.get(&LeaseName::Watch);
         let held = lease.filter(|lease| lease.holder == holder && lease.expires_at > self.now);
-        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else { return false };
+        let Some(epoch) = held.map(|lease| lease.epoch).filter(|epoch| self.position_epoch <= *epoch) else {
+            return false;
+        };
         (self.position, self.position_epoch) = (Some(version), epoch);
         true
     }
@@ -369,9 +371,10 @@ impl Store {
     /// Renews leases; returns the names of those that still held.
     pub(crate) fn renew_leases(&mut self, holder: Session, names: &[LeaseName], ttl: Time) -> Vec<LeaseName> {
         let now = self.now;
-        let held = self.leases.iter_mut().filter(|(name, lease)| {
-            names.contains(name) && lease.holder == holder && lease.expires_at > now
-        });
+        let held = self
+            .leases
+            .iter_mut()
+            .filter(|(name, lease)| names.contains(name) && lease.holder == holder && lease.expires_at > now);
         held.map(|(name, lease)| {
             lease.expires_at = now + ttl;
             *name

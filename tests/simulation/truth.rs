@@ -267,7 +267,9 @@ impl Truths {
                 Some("its pod reported how it ended")
             }
             // A pod that isn't recorded yet and lost its identity can't be distinguished from a forged one.
-            State::Error if !submission.refused && !attempt.foreign && !attempt.changed && !unsigned => Some("nothing was refused"),
+            State::Error if !submission.refused && !attempt.foreign && !attempt.changed && !unsigned => {
+                Some("nothing was refused")
+            }
             State::Error if pod.started => Some("its driver ran"),
             State::Lost if is_there => Some("its pod is there"),
             State::Lost if finalizer && !pod.stripped => Some("the finalizer held its pod"),

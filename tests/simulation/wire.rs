@@ -39,14 +39,39 @@ pub(crate) enum Ask {
     EndLeases,
     /// Whether another replica watches.
     WatchIsElsewhere,
-    Claim { limit: usize, busy: Vec<usize>, room: [usize; TENANTS as usize] },
+    Claim {
+        limit: usize,
+        busy: Vec<usize>,
+        room: [usize; TENANTS as usize],
+    },
     /// The claims of the session that it doesn't know of: a reply may have been lost.
-    GiveBackUnknown { busy: Vec<usize> },
+    GiveBackUnknown {
+        busy: Vec<usize>,
+    },
     KillOverdue,
-    Effect { submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: Effect },
-    KeepAttempt { submission: usize, attempt: i32, claim: i64 },
-    Release { submission: usize, claim: i64 },
-    RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&'static str> },
+    Effect {
+        submission: usize,
+        attempt: i32,
+        name: usize,
+        claim: Option<i64>,
+        effect: Effect,
+    },
+    KeepAttempt {
+        submission: usize,
+        attempt: i32,
+        claim: i64,
+    },
+    Release {
+        submission: usize,
+        claim: i64,
+    },
+    RetryLater {
+        submission: usize,
+        claim: i64,
+        kill: bool,
+        delay: Time,
+        why: Option<&'static str>,
+    },
     Live,
     Position,
     KeepPosition(u64),
@@ -55,7 +80,10 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) enum Told {
     Held(bool),
-    Renewed { asked: Vec<LeaseName>, renewed: Vec<LeaseName> },
+    Renewed {
+        asked: Vec<LeaseName>,
+        renewed: Vec<LeaseName>,
+    },
     Elsewhere(bool),
     Claimed(Vec<Claimed>),
     Kept(bool),
@@ -234,8 +262,9 @@ impl World {
 
     /// Returns whether the statement would wait for a row that another transaction has locked.
     fn is_of_a_locked_row(&self, ask: &Ask) -> bool {
-        let (Ask::Release { submission, .. } | Ask::RetryLater { submission, .. } | Ask::KeepAttempt { submission, .. }) =
-            ask
+        let (Ask::Release { submission, .. }
+        | Ask::RetryLater { submission, .. }
+        | Ask::KeepAttempt { submission, .. }) = ask
         else {
             return false;
         };

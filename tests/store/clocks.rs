@@ -229,7 +229,7 @@ async fn timeouts_begin_when_a_clock_that_was_ahead_goes_back(pool: PgPool) {
     set(&pool, &id, "run_timeout = 120").await;
     let claimed = claim_one(&store, session(&store).await).await;
     let mut placement = Placement { pod_uid: Some("a".to_owned()), ..Placement::default() };
-    assert!(store.record_pod(&id, 1, claimed.epoch, "a").await.unwrap());
+    assert!(store.record_pod(&id, 1, claimed.epoch, "a").await.unwrap().is_some());
     assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
     placement.started_at = Some(Utc::now());
     assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());

@@ -10,7 +10,10 @@ use kube::{
 };
 use serde::Deserialize;
 
-use super::{Cluster, Error, call::call, executor_pod::EXECUTOR, labels, manifest_object::TIMEOUT as WRITE};
+use super::{
+    Cluster, Error, answer::nothing_of_kubernetes, call::call, executor_pod::EXECUTOR, labels,
+    manifest_object::TIMEOUT as WRITE,
+};
 
 /// Timeout for a list of a whole namespace.
 const LIST: Duration = Duration::from_secs(30);
@@ -70,6 +73,8 @@ struct Owner {
 
 #[derive(Deserialize)]
 struct List {
+    /// An answer without them isn't a list; an empty list may have `null`.
+    #[serde(deserialize_with = "Option::deserialize")]
     items: Option<Vec<Listed>>,
 }
 
@@ -123,8 +128,7 @@ impl Cluster {
             self.client.request_text(request).await
         });
         let text = text.await?;
-        let list: List =
-            serde_json::from_str(&text).map_err(|source| Error::Unavailable { action, source: Box::new(source) })?;
+        let list: List = serde_json::from_str(&text).map_err(|_| nothing_of_kubernetes(action))?;
         Ok(list.items.into_iter().flatten().map(|pod| pod.metadata).collect())
     }
 

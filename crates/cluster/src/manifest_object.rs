@@ -122,7 +122,10 @@ impl<'a> ManifestObject<'a> {
         let answer = call(action.clone(), TIMEOUT, cluster.client.request_text(request)).await;
         let answer = self.served(cluster, answer).await?;
         // An answer without a uid isn't the API server's, and then the object may not exist. Who takes it whole reads it anyway.
-        if part == Answer::Metadata && serde_json::from_str::<Created>(&answer).is_err() {
+        let is_object = |answer: &str| {
+            serde_json::from_str::<Created>(answer).is_ok_and(|created| !created.metadata.uid.is_empty())
+        };
+        if part == Answer::Metadata && !is_object(&answer) {
             return Err(nothing_of_kubernetes(action));
         }
         Ok(answer)

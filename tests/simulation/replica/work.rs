@@ -131,7 +131,8 @@ impl World {
         let name = name_of(submission, if unmade { named } else { attempt });
         let made = |count| if unmade { 0 } else { count };
         let (before, beside) = (made(wanted.before), made(wanted.beside));
-        let job = Job { pod_uid, signed: true, held: self.plan.finalizer, before, beside, kill: kill.unwrap_or_default() };
+        let job =
+            Job { pod_uid, signed: true, held: self.plan.finalizer, before, beside, kill: kill.unwrap_or_default() };
         let under = if kills {
             Under::Kill(Kill::begin(job))
         } else if wanted.refused == Refused::Build {
