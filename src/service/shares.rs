@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 ///
 /// A member of a tenant, such as a namespace, may have a place as long as it and its tenant together hold fewer than twice as many
 /// as are free. Alone it has half of the places, and all members of a tenant together have two thirds at most; two tenants leave
-/// a fifth, and one that holds nothing gets a place as long as one is free. A place that is given back goes to the tenant that holds the fewest.
+/// a ninth at least, and one that holds nothing gets a place as long as one is free. A place that is given back goes to the tenant that holds the fewest.
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
     most: usize,
@@ -208,7 +208,7 @@ mod tests {
             held.extend(take_all(&shares, "green", namespace));
         }
         let blue = take_all(&shares, "blue", "g");
-        assert!(blue.len() >= 4, "{} places", blue.len());
+        assert!(blue.len() >= 2, "{} places", blue.len());
         // However many there are.
         for number in 0..100 {
             held.extend(take_all(&shares, &format!("tenant {number}"), "h"));
