@@ -355,8 +355,7 @@ fn what_may_pass_ends_no_submission_at_any_step_of_its_launch() {
         let postponed = || EffectResult::Postponed(obstacle, "no room".into());
         let settled = Effect::Settle(Settled::Postponed(obstacle, "no room".into()));
         assert_eq!(run(Launch::begin(ROUND_POD), [postponed()])[1], settled);
-        let created =
-            [EffectResult::Done, EffectResult::Created("u".into()), EffectResult::Moved(true), EffectResult::Done];
+        let created = [EffectResult::Done, created(pending()), recorded(), EffectResult::Done];
         let asked = run(Launch::begin(ROUND_POD), created.into_iter().chain([postponed()]));
         assert!(matches!(asked[4], Effect::CreateBeside(..)), "{asked:?}");
         assert_eq!(asked[5], settled, "the recorded pod waits for what it owns");
