@@ -80,10 +80,10 @@ impl ErrorCode {
             | Code::FilesUnavailable
             | Code::SparkUiUnavailable
             | Code::AuthenticationUnavailable
-            | Code::TimedOut
-            | Code::UploadTooSlow => Self::Overloaded,
+            | Code::TimedOut => Self::Overloaded,
             Code::InvalidJson
             | Code::InvalidParameter
+            | Code::UploadTooSlow
             | Code::InvalidCursor
             | Code::Unauthenticated
             | Code::Denied
