@@ -44,7 +44,7 @@ const FREE: [&str; 16] = [
     "containers",
     "initContainers",
 ];
-const CONTAINER: [&str; 23] = [
+const CONTAINER: [&str; 24] = [
     "args",
     "command",
     "env",
@@ -59,6 +59,7 @@ const CONTAINER: [&str; 23] = [
     "resizePolicy",
     "resources",
     "restartPolicy",
+    "restartPolicyRules",
     "securityContext",
     "startupProbe",
     "stdin",
@@ -99,7 +100,23 @@ pub(crate) fn outside(seen: &Seen<'_>) -> Vec<String> {
         judge_container(seen, container, &mut found);
     }
     resources::judge(seen.pod, &mut found);
+    if seen.role == "driver" && may_run_again(seen.pod) {
+        found.push("the driver's container may be restarted".to_owned());
+    }
     found
+}
+
+/// Returns whether the kubelet may restart the driver's container.
+fn may_run_again(pod: &Value) -> bool {
+    let driver = text(&pod["metadata"]["annotations"]["sparkgate.dev/driver-container"]);
+    let by_itself = |container: &Value| {
+        text(&container["name"]) == driver
+            && (!matches!(text(&container["restartPolicy"]), "" | "Never")
+                || items(&container["restartPolicyRules"]).next().is_some())
+    };
+    let by_another =
+        |container: &Value| items(&container["restartPolicyRules"]).any(|rule| text(&rule["action"]) != "Restart");
+    pod["spec"]["restartPolicy"] != "Never" || containers(pod).any(|one| by_itself(one) || by_another(one))
 }
 
 /// Returns the entries of an object that are set.

@@ -358,7 +358,8 @@ async fn in_force(admin: &kube::Client, round: Round) {
         let resources = json!({"requests": {"cpu": "1", "memory": "1Gi"}});
         json!({
             "metadata": {"name": "probe", "labels": {"spark-role": "driver"}},
-            "spec": {"serviceAccountName": "spark", "containers": [{"name": "main", "image": image, "resources": resources}]},
+            "spec": {"serviceAccountName": "spark", "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": image, "resources": resources}]},
         })
     };
     let good = pod("registry.example.org/team/spark:1").to_string();

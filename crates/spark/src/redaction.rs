@@ -22,7 +22,7 @@ pub(crate) fn shown<'a>(name: &str, value: &'a str) -> &'a str {
 /// Returns an argument without the secret in it, and `None` if it has none: of `name=value` the value is hidden, as Spark does it for
 /// `-Dname=value` in command lines (`Utils.redactCommandLineArgs`), and another argument as a whole.
 pub fn redacted_argument(argument: &str) -> Option<String> {
-    if argument == REDACTED || argument.ends_with(&format!("={REDACTED}")) {
+    if argument.strip_suffix(REDACTED).is_some_and(|rest| rest.is_empty() || rest.ends_with('=')) {
         return None;
     }
     match argument.split_once('=') {
