@@ -78,13 +78,13 @@ pub(super) async fn recorded(
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => faces_unavailable(),
+            Err(_) => cancelled(),
         },
     }
 }
 
 /// Answers a request whose task was cancelled, which only the end of the process does.
-fn faces_unavailable() -> Response {
+fn cancelled() -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response
