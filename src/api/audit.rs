@@ -14,27 +14,12 @@ use super::{
     faces::{Face, Faces},
     route_template::{FILE, SUBMISSIONS, route_of},
     server_span::spawn,
-    v1::Problem,
+    v1::Reason,
 };
 use crate::{
     service::{Audit, AuditSubject, RequestedChange, Session, Verdict},
     spark::rest::{Action, Target, parse_path},
 };
-
-/// Why a request was refused, beside the answer that says it. It has no values of the request.
-#[derive(Debug, Clone)]
-pub(super) struct Reason(Arc<str>);
-
-impl Reason {
-    /// Returns the reason of a problem: of an invalid request only its fields, because their reasons may quote values.
-    pub(super) fn of(problem: &Problem) -> Self {
-        if problem.errors.is_empty() {
-            return Self(problem.detail.as_str().into());
-        }
-        let fields = problem.errors.iter().filter_map(|error| error.pointer.as_deref().or(error.parameter.as_deref()));
-        Self(format!("the request is invalid: {}", fields.collect::<Vec<_>>().join(", ")).into())
-    }
-}
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +78,13 @@ pub(super) async fn recorded(
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => faces_unavailable(),
+            Err(_) => cancelled(),
         },
     }
 }
 
 /// Answers a request whose task was cancelled, which only the end of the process does.
-fn faces_unavailable() -> Response {
+fn cancelled() -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response
@@ -111,7 +96,7 @@ fn verdict(response: &Response) -> Verdict {
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Verdict::None,
         status if status.is_success() || status.is_redirection() => Verdict::Allowed,
         status if status.is_client_error() => Verdict::Denied(match response.extensions().get::<Reason>() {
-            Some(Reason(reason)) => reason.to_string(),
+            Some(reason) => reason.to_string(),
             None => status.to_string(),
         }),
         _ => Verdict::None,

@@ -19,9 +19,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{
-    AppState, audit, body, idempotency_key,
+    AppState, body, idempotency_key,
     server_span::spawn,
-    v1::{Code, Problem, Query, answered_within, in_time, parsed, to_its_end},
+    v1::{Code, Problem, Query, Reason, answered_within, in_time, parsed, to_its_end},
 };
 use crate::service::{LivyBatch, Session, Submission};
 use batch::{Batch, BatchState};
@@ -208,7 +208,7 @@ async fn finish(request: Request, next: Next) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
     problem.log();
     let mut written = refused(problem.code, &new::in_words_of_livy(&problem));
-    written.extensions_mut().insert(audit::Reason::of(&problem));
+    written.extensions_mut().insert(Reason::of(&problem));
     for name in [header::RETRY_AFTER, header::ALLOW] {
         if let Some(value) = response.headers_mut().remove(&name) {
             written.headers_mut().insert(name, value);

@@ -47,7 +47,7 @@ pub(super) use middleware::{
     answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused, takes_gzip,
     to_its_end, without_length_of_nothing,
 };
-pub(super) use problem::{Code, Problem, ProblemBody, pointer};
+pub(super) use problem::{Code, Problem, ProblemBody, Reason, pointer};
 pub(super) use query::{Query, parsed, read as read_query};
 pub(super) use session::Caller;
 pub(super) use spark_ui::{link as spark_ui_of, no_ui as no_spark_ui};

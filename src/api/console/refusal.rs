@@ -15,9 +15,8 @@ use super::{
 };
 use crate::{
     api::{
-        audit,
         request_log::{RequestId, text},
-        v1::{Code, Problem},
+        v1::{Code, Problem, Reason},
     },
     service::{Authenticator, Session, Unauthenticated},
 };
@@ -106,7 +105,7 @@ fn of_problem(
     let frame = Frame { title, section: Section::None, path, caller, live: None };
     let mut response = page(frame.around(&content));
     *response.status_mut() = status;
-    response.extensions_mut().insert(audit::Reason::of(problem));
+    response.extensions_mut().insert(Reason::of(problem));
     response
 }
 

@@ -20,9 +20,8 @@ use tower_http::{
     },
 };
 
-use super::problem::{Code, Problem, ProblemBody};
+use super::problem::{Code, Problem, ProblemBody, Reason};
 use crate::api::{
-    audit,
     request_log::{RequestId, text},
     server_span::spawn,
 };
@@ -93,7 +92,7 @@ fn written(mut response: Response, problem: &Problem, instance: String, id: &Req
     // Serializing strings, numbers and JSON values can't fail.
     let json = serde_json::to_vec(&body).unwrap_or_default();
     *response.body_mut() = Body::from(json);
-    response.extensions_mut().insert(audit::Reason::of(problem));
+    response.extensions_mut().insert(Reason::of(problem));
     response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM_JSON);
     response.headers_mut().remove(header::CONTENT_LENGTH);
     response
