@@ -87,7 +87,9 @@ impl Site {
             let entries = entries.filter_map(|entry| Some(entry.ok()?.path()));
             entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
         }
-        let all = walk(&self.store);
+        let mut all = walk(&self.store);
+        // Not an upload: it says which database the store belongs to.
+        all.retain(|path| !path.to_string_lossy().ends_with("-generation"));
         let unfinished = all.iter().filter(|path| path.to_string_lossy().contains('#')).count();
         (all.len() - unfinished, unfinished)
     }
