@@ -27,8 +27,12 @@ impl ApiKeys {
 
     /// Returns the principal of a key.
     pub(super) async fn principal(&self, text: &str, gate: Gate<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let key = ApiKey::parse(text).map_err(|error| Unauthenticated::Invalid(error.to_string()))?;
+        // A key that is known isn't parsed.
         let check = async {
+            let key = match ApiKey::parse(text) {
+                Ok(key) => key,
+                Err(error) => return Ok(Err(Unauthenticated::Invalid(error.to_string()))),
+            };
             let record = self.store.valid_api_key(key.id(), key.digest().as_bytes()).await?;
             let principal = record.and_then(|record| principal(&record, &key));
             let wrong = "the API key is unknown, revoked or expired: create another one";
