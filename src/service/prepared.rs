@@ -234,9 +234,9 @@ impl PreparedSubmission {
         templates.map(weight).fold(own, usize::saturating_add)
     }
 
-    /// Returns whether Kubeflow's operator submitted it.
+    /// Returns whether it came by the API of Kubeflow's operator.
     pub(super) fn is_of_operator(&self) -> bool {
-        self.options.wire == Some(Wire::Kubeflow)
+        matches!(self.options.wire, Some(Wire::Kubeflow | Wire::KubeflowOperator))
     }
 
     /// Returns the properties of the driver.

@@ -42,7 +42,11 @@ fn a_submit_is_retried_with_the_same_key() {
 #[test]
 fn two_submissions_have_two_keys_unless_one_is_given() {
     let gateway = Played::new(|_| json_answer(201, &submission(ID, "QUEUED")));
-    for words in [&["submit", "a.py"][..], &["submit", "a.py"], &["submit", "--idempotency-key", "daily 7", "a.py"]] {
+    for words in [
+        &["submit", "local:///a.py"][..],
+        &["submit", "local:///a.py"],
+        &["submit", "--idempotency-key", "daily 7", "local:///a.py"],
+    ] {
         assert_eq!(run(&gateway, words).code, Some(0));
     }
     let keys: Vec<String> = gateway.asked().iter().map(|asked| asked.headers["idempotency-key"].clone()).collect();
@@ -74,7 +78,7 @@ fn a_replay_is_noted() {
         let headers = vec![("idempotency-replayed", "true".to_owned())];
         Reply::Answer { status: 200, headers, body: submission(ID, "RUNNING").to_string() }
     });
-    let ended = run(&gateway, &["submit", "--idempotency-key", "k", "a.py"]);
+    let ended = run(&gateway, &["submit", "--idempotency-key", "k", "local:///a.py"]);
     assert_eq!((ended.code, ended.stdout), (Some(0), format!("{ID}\n")));
     assert!(ended.stderr.contains("this key was used before"), "{}", ended.stderr);
 }
@@ -86,7 +90,7 @@ fn a_dry_run_prints_the_manifest_and_lists_the_defaults() {
         r#"{{"submission": {{}}, "manifest": {manifest}, "defaults": [{{"key": "spark.driver.memory", "value": "1g", "origin": "Spark"}}]}}"#
     );
     let gateway = Played::new(move |_| Reply::Answer { status: 200, headers: Vec::new(), body: body.clone() });
-    let ended = run(&gateway, &["submit", "--dry-run", "a.py"]);
+    let ended = run(&gateway, &["submit", "--dry-run", "local:///a.py"]);
     assert_eq!((ended.code, ended.stdout), (Some(0), format!("{manifest}\n")));
     assert_eq!(ended.stderr, "default: spark.driver.memory=1g (Spark)\n");
     let asked = gateway.asked().remove(0);
@@ -98,7 +102,9 @@ fn warnings_about_properties_are_printed() {
     let warnings = r#""warnings": ["spark.x: did you mean y?"]"#;
     let created = format!(r#"{{"id": "{ID}", "state": "QUEUED", {warnings}}}"#);
     let planned = format!(r#"{{"submission": {{}}, "manifest": {{}}, {warnings}}}"#);
-    for (words, body) in [(&["submit", "a.py"][..], created), (&["submit", "--dry-run", "a.py"], planned)] {
+    for (words, body) in
+        [(&["submit", "local:///a.py"][..], created), (&["submit", "--dry-run", "local:///a.py"], planned)]
+    {
         let gateway = Played::new(move |_| Reply::Answer { status: 201, headers: Vec::new(), body: body.clone() });
         let ended = run(&gateway, words);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "warning: spark.x: did you mean y?\n"), "{words:?}");
@@ -110,10 +116,10 @@ fn a_wrong_command_line_is_reported_without_a_gateway() {
     let gateway = Played::new(|_| Reply::HangUp);
     for (words, part) in [
         (&["submit", "--class", "a.B"][..], "APP"),
-        (&["submit", "--executor-memry", "1g", "a.py"], "'--executor-memory'"),
+        (&["submit", "--executor-memry", "1g", "local:///a.py"], "'--executor-memory'"),
         (&["submit", "--kill", ID], "sparkgate kill ID"),
-        (&["submit", "--start-timeout", "soon", "a.py"], "90s, 10m, 1h30m"),
-        (&["submit", "--label", "data", "a.py"], "KEY=VALUE"),
+        (&["submit", "--start-timeout", "soon", "local:///a.py"], "90s, 10m, 1h30m"),
+        (&["submit", "--label", "data", "local:///a.py"], "KEY=VALUE"),
         (&["status", "pi"], "driver-20260102030405-0001"),
         (&["list", "--server", "ftp://x"], "http://host:port"),
     ] {

@@ -50,7 +50,7 @@ fn a_life(asked: &Asked) -> Reply {
 #[test]
 fn submit_with_wait_prints_the_states_and_exits_with_the_outcome() {
     let gateway = Played::new(a_life);
-    let ended = run(&gateway, &["submit", "--wait", "a.py"]);
+    let ended = run(&gateway, &["submit", "--wait", "local:///a.py"]);
     assert_eq!((ended.code, ended.stdout), (Some(3), format!("{ID}\n")), "{}", ended.stderr);
     assert_eq!(
         ended.stderr.lines().collect::<Vec<_>>(),
@@ -140,7 +140,7 @@ fn submit_with_wait_prints_the_attempts_between() {
         (what, 0) if what.ends_with("/wait") => json_answer(200, &attempt(3, "RUNNING")),
         _ => json_answer(200, &attempt(3, "FINISHED")),
     });
-    let ended = run(&gateway, &["submit", "--wait", "a.py"]);
+    let ended = run(&gateway, &["submit", "--wait", "local:///a.py"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(
         ended.stderr.lines().collect::<Vec<_>>(),
@@ -164,7 +164,7 @@ fn an_interrupted_submit_with_wait_says_that_the_submission_goes_on() {
         }
         false => json_answer(200, &submission(ID, "RUNNING")),
     });
-    let mut child = start(&gateway, &["submit", "--wait", "a.py"]);
+    let mut child = start(&gateway, &["submit", "--wait", "local:///a.py"]);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
     stderr.read_line(&mut said).unwrap();

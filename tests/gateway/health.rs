@@ -131,7 +131,7 @@ async fn a_replica_whose_resignations_fail_loses_the_watch_all_the_same(pool: Pg
     leaves_the_watch(pool, Fault::Refuse).await;
 }
 
-/// Returns a client whose reads of one pod hang while it is `away`, and whose lists of one pod fail. Watches go on.
+/// Returns a client whose reads of one pod hang while it is `away`, and whose lists from the cache fail. Watches go on.
 fn hanging(client: &Client, away: Arc<AtomicBool>) -> Client {
     let real = client.clone();
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -139,7 +139,7 @@ fn hanging(client: &Client, away: Arc<AtomicBool>) -> Client {
         async move {
             let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
             let is_read = request.method() == http::Method::GET && path.contains("/pods/");
-            let is_look = query.split('&').any(|part| part == "limit=1");
+            let is_look = query.split('&').any(|part| part == "resourceVersion=0") && !query.contains("watch=");
             if away.load(Ordering::SeqCst) && is_read {
                 pending::<()>().await;
             }

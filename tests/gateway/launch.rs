@@ -120,23 +120,24 @@ async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
 #[sqlx::test]
 async fn the_largest_pods_that_are_accepted_are_created_and_larger_ones_are_refused(pool: PgPool) {
     let world = World::new(pool).await;
-    let with = |arguments: Vec<String>, variables: usize| {
+    let of_length = |arguments: Vec<String>, variables: usize, length: usize| {
         let mut request = world.request(&[]);
         request.app_args = arguments;
-        let names = (0..variables).map(|number| (format!("VARIABLE_{number}"), "value".to_owned()));
+        let names = (0..variables).map(|number| (format!("VARIABLE_{number}"), "v".repeat(length)));
         request.environment_variables.extend(names);
         request
     };
+    let with = |arguments, variables| of_length(arguments, variables, 5);
     let caller = world.service.anonymous();
     let large = || vec!["x".repeat(1_490_000)];
     let mut accepted = Vec::new();
-    for request in [with(large(), 0), with(vec!["x".to_owned(); 360_000], 0), with(Vec::new(), 12_500)] {
+    for request in [with(large(), 0), with(vec!["x".to_owned(); 360_000], 0), of_length(Vec::new(), 4_900, 170)] {
         accepted.push(world.service.submissions.create(&caller, request).await.unwrap());
     }
     for (field, request) in [
         ("appArgs", with(vec!["x".repeat(1_600_000)], 0)),
         ("appArgs", with(large(), 200)),
-        ("environmentVariables", with(Vec::new(), 14_000)),
+        ("environmentVariables", of_length(Vec::new(), 4_900, 215)),
     ] {
         let refused = world.service.submissions.create(&caller, request).await.unwrap_err().to_string();
         assert!(refused.contains(field), "{refused}");

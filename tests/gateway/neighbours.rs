@@ -195,6 +195,7 @@ fn without_pods(bad: &str, calls: Arc<AtomicUsize>, answers: Answers) -> kube::C
     let bad = format!("/namespaces/{bad}/");
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let is_bad = request.uri().path().contains(&bad);
+        let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
         if is_bad {
             calls.fetch_add(1, SeqCst);
         }
@@ -204,8 +205,8 @@ fn without_pods(bad: &str, calls: Arc<AtomicUsize>, answers: Answers) -> kube::C
                 (true, Answers::Unavailable) => (503, "ServiceUnavailable"),
                 (false, _) => (404, "NotFound"),
             };
-            let status =
-                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason});
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+                    "details": {"kind": "pods", "name": name}});
             let body = kube::client::Body::from(status.to_string().into_bytes());
             http::Response::builder().status(code).body(body)
         }

@@ -49,7 +49,7 @@ async fn a_file_is_deleted_unless_a_live_submission_uses_it(pool: PgPool) {
     let submitted = world.submit(&format!("sparkgate-file:/{hash}/job.py")).await;
     assert_eq!(submitted.status, 201);
     let used = is_problem(&world.ask("DELETE", &path, &[]).await, 409, "file-used");
-    assert!(used["detail"].as_str().unwrap().starts_with("1 live"), "{used}");
+    assert!(used["detail"].as_str().unwrap().starts_with("a live submission"), "{used}");
     assert_eq!(world.objects(), 1);
 
     // Its uses are released later than it ends.

@@ -244,7 +244,7 @@ async fn an_upload_begins_anew_if_the_store_has_lost_a_part(pool: PgPool) {
     let hash = sha256(&whole);
     assert_eq!(world.append(&hash, 0, false, whole.clone()).await.status, 204);
     let part: String = sqlx::query_scalar("SELECT objects[1] FROM file_uploads").fetch_one(&world.pool).await.unwrap();
-    let root = std::fs::read_dir(world.dir.path()).unwrap().next().unwrap().unwrap().path();
+    let root = world.folder();
     std::fs::remove_file(root.join(part)).unwrap();
     let lost = world.append(&hash, whole.len(), true, "").await;
     is_problem(&lost, 409, "upload-offset-mismatch");

@@ -140,7 +140,7 @@ impl World {
     pub(crate) fn links_break(&mut self, longest: Time) {
         let until = self.now + self.rng.below(longest);
         let one = self.rng.chance(600).then(|| self.rng.below(self.replicas.len() as u64) as usize);
-        let which = one.map_or("every replica".to_owned(), |at| format!("replica {at}"));
+        let which = one.map_or_else(|| "every replica".to_owned(), |at| format!("replica {at}"));
         let (ways, count, what) = match self.rng.below(6) {
             0..2 => (&mut self.links.database, Count::DatabaseAway, "the database is away"),
             2..4 => (&mut self.links.cluster, Count::ClusterAway, "the API server is away"),

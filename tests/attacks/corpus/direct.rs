@@ -209,7 +209,7 @@ fn detours(driver: &Value, namespace: &str) -> Vec<Direct> {
     let claims = claims.map(|spec| Direct {
         name: format!("a driver creates a claim with {spec}"),
         rule: "claims",
-        ..other("/api/v1", "persistentvolumeclaims", claim(spec.clone()))
+        ..other("/api/v1", "persistentvolumeclaims", claim(spec))
     });
     let mine = Direct { expected: Expected::Passes, ..other("/api/v1", "persistentvolumeclaims", claim(json!({}))) };
     let no_pod = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "detour"}});

@@ -243,7 +243,7 @@ impl World {
         let mut in_order = (0..).zip(&watch.items).filter(|(_, item)| item.is_in_order());
         let barrier = in_order.clone().position(|(_, item)| matches!(item.shown, Shown::Listed(_)));
         // A list is compared only after all items before it are processed or set aside, and no item after it is started earlier.
-        let window = barrier.map_or(in_order.clone().count(), |barrier| barrier.max(1)).min(choice + 1);
+        let window = barrier.map_or_else(|| in_order.clone().count(), |barrier| barrier.max(1)).min(choice + 1);
         let Some(place) = window.checked_sub(1).and_then(|last| in_order.nth(last)).map(|(place, _)| place) else {
             return;
         };
