@@ -217,6 +217,7 @@ impl Store {
         let (is_due, ours) = (is_due(), ours());
         let (even, rest) =
             (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
+        // A plan that was made for an empty table may read all rows for the ones, so that part runs only if there are any.
         // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
         let statement = format!(
             "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
@@ -228,7 +229,7 @@ impl Store {
                     WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND namespace > here.namespace
                     ORDER BY namespace, number LIMIT 1) AS next
             ), the_ones AS MATERIALIZED (
-                SELECT id, state FROM submissions WHERE id = ANY (ARRAY(
+                SELECT id, state FROM submissions WHERE cardinality($8::text[]) > 0 AND id = ANY (ARRAY(
                     SELECT id FROM unnest($8::text[], $9::bigint[]) AS one (namespace, after), LATERAL (
                         (SELECT id, number, true AS is_next FROM submissions
                          WHERE namespace = one.namespace AND number > one.after AND {is_due} ORDER BY number LIMIT 1)
