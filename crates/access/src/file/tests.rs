@@ -202,7 +202,7 @@ fn only_a_member_that_says_so_owns_its_pods() {
     assert!(Access::open().may_own_pods(&Principal::anonymous(), "default"));
     assert_eq!(
         faults(&file("viewer", "")),
-        ["line 2, column 101: tenants.a.members[0].ownsPods: a viewer submits nothing: give it the role submitter"]
+        ["line 2, column 95: tenants.a.members[0].ownsPods: a viewer submits nothing: give it the role submitter"]
     );
 }
 
