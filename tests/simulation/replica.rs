@@ -107,7 +107,7 @@ impl World {
                 self.replicas[at].resigning.remove(&name);
             }
             // It no longer waits for this answer.
-            Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nobody => {}
+            Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nothing => {}
             Waiting::Deadlines | Waiting::Resignation(_) => {}
         }
     }

@@ -27,7 +27,7 @@ pub(crate) enum Waiting {
     Watch,
     Deadlines,
     Resignation(LeaseName),
-    Nobody,
+    Nothing,
 }
 
 #[derive(Debug, Clone)]

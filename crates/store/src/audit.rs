@@ -29,8 +29,8 @@ pub struct Actor {
     pub note: AuditNote,
 }
 
-/// What became of a request, as far as the audit needs it. Shared by all that work on the request. Two notes are equal: they don't
-/// say who somebody is.
+/// What became of a request, as far as the audit needs it. Shared by all that work on the request. Two notes are equal: a note is no
+/// part of a caller's identity.
 #[derive(Debug, Clone, Default)]
 pub struct AuditNote(Arc<Noted>);
 

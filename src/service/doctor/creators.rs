@@ -19,7 +19,7 @@ const NAMED: usize = 10;
 /// Checks that the creators of API keys and webhooks, and their tenants, still exist.
 pub async fn check_creators(store: &Store, access: &Access) -> Finding {
     let Some(providers) = access.authentication() else {
-        return Finding::ok(CHECK, "callers are not authenticated: nobody has created an API key that counts");
+        return Finding::ok(CHECK, "callers are not authenticated, so no API key counts");
     };
     let all = store.all();
     match (all.api_keys().await, all.webhooks(None).await) {

@@ -88,7 +88,7 @@ impl Readers {
         let router = Router::new().route("/", post(receive)).with_state(readers.received.clone());
         readers._tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
         readers.subscribe(&url).await;
-        // A neighbour that nobody answers for.
+        // A neighbour whose receiver takes no message.
         readers.subscribe("http://127.0.0.1:1/").await;
         let (streamed, all) = (readers.streamed.clone(), gateways.clone());
         let dice = Dice::new(world.seed, "stream");

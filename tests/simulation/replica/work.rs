@@ -85,7 +85,7 @@ impl World {
             }
         } else if now >= replica.overdue_at {
             replica.overdue_at = now + POLL;
-            self.send(at, Waiting::Nobody, Ask::KillOverdue);
+            self.send(at, Waiting::Nothing, Ask::KillOverdue);
         }
     }
 
@@ -105,7 +105,7 @@ impl World {
             replica.claim_at = now + POLL;
             if is_cut_off {
                 if self.plan.flaw != Some(Flaw::KeepsUnknownClaims) {
-                    self.send(at, Waiting::Nobody, Ask::GiveBackUnknown { busy });
+                    self.send(at, Waiting::Nothing, Ask::GiveBackUnknown { busy });
                 }
                 return;
             }
