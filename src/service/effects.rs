@@ -311,9 +311,7 @@ impl Effects {
             // An API server that is starting denies every call.
             cluster::Error::Denied { .. } | cluster::Error::NotNow { .. } => Some(Failure::Denied),
             cluster::Error::QuotaExceeded { .. } => Some(Failure::Full),
-            error if is_missing(namespace, effect, error) || is_too_large_for_the_quota(error) => {
-                Some(Failure::Refused)
-            }
+            error if is_missing(namespace, effect, error) || error.is_beyond_quota() => Some(Failure::Refused),
             error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
             error if error.is_outage() => Some(Failure::Unanswered),
             _ => None,
@@ -345,11 +343,6 @@ fn mark(progress: &StateChange) {
 fn is_missing(namespace: &str, effect: &Effect, error: &cluster::Error) -> bool {
     let creates = matches!(effect, Effect::CreateBefore(_) | Effect::CreatePod | Effect::CreateBeside(..));
     creates && matches!(error, cluster::Error::NotFound { name, .. } if name == namespace)
-}
-
-/// Returns whether an object will never fit into a quota of its namespace, which may have no room for any other either.
-fn is_too_large_for_the_quota(error: &cluster::Error) -> bool {
-    matches!(error, cluster::Error::Refused { code: 403, message, .. } if message.contains("exceeded quota"))
 }
 
 /// Classifies a failed call: a `404` on a create means that the namespace doesn't exist. The message has no secrets of the objects.

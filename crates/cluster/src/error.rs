@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use kube::core::Status;
+
+use super::quota::EXCEEDED;
+
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -55,6 +58,11 @@ impl Error {
     /// Returns whether the error is an answer of the server, or of a webhook through the server.
     pub fn is_answer(&self) -> bool {
         !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
+    }
+
+    /// Returns whether an object will never fit into a quota of its namespace, which may have no room for any other either.
+    pub fn is_beyond_quota(&self) -> bool {
+        matches!(self, Self::Refused { code: 403, message, .. } if message.contains(EXCEEDED))
     }
 
     /// Returns for how long the server asks its clients to wait before the next try.

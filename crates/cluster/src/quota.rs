@@ -2,6 +2,9 @@
 
 use sparkgate_spark::Quantity;
 
+/// What each message about an exceeded quota has.
+pub(super) const EXCEEDED: &str = "exceeded quota";
+
 /// For how long a quota refuses an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Exceeded {
