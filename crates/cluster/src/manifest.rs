@@ -110,15 +110,17 @@ impl Manifest {
         self.pod.get().contains(labels::FINALIZER)
     }
 
-    /// Removes whatever makes a kubelet start the driver again after an end: a release before this one may have stored it.
+    /// Reads a stored manifest, without whatever makes a kubelet start the driver again after an end: a release before this one may
+    /// have stored it.
     ///
     /// # Errors
-    /// The pod can't be read, which doesn't happen: the manifest was written by a gateway.
-    pub fn never_restart(&mut self) -> serde_json::Result<()> {
-        if let Some(pod) = without_restarts(self.pod.get())? {
-            self.pod = RawValue::from_string(pod)?;
+    /// The text isn't a manifest, which doesn't happen: it was written by a gateway.
+    pub fn read(text: &str) -> serde_json::Result<Self> {
+        let mut manifest: Self = serde_json::from_str(text)?;
+        if let Some(pod) = without_restarts(manifest.pod.get())? {
+            manifest.pod = RawValue::from_string(pod)?;
         }
-        Ok(())
+        Ok(manifest)
     }
 
     /// Parses the objects, in the order of their creation, as they were before [`OwnershipLabels::put_on`] marked them.

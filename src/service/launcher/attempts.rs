@@ -41,11 +41,10 @@ impl Launcher {
         let pod = claimed.pod.clone();
         if let Some(text) = &claimed.manifest {
             let manifest = match &claimed.sealed {
-                Some(sealed) => serde_json::from_str(&self.keys.unseal(sealed, &claimed.id, claimed.attempt)?),
-                None => serde_json::from_str(text),
+                Some(sealed) => Manifest::read(&self.keys.unseal(sealed, &claimed.id, claimed.attempt)?),
+                None => Manifest::read(text),
             };
-            let read = |mut manifest: Manifest| manifest.never_restart().map(|()| manifest);
-            return Ok(match manifest.and_then(read) {
+            return Ok(match manifest {
                 Ok(manifest) => {
                     let is_begun = !launch || claimed.pod_uid.is_some();
                     let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
@@ -86,11 +85,8 @@ impl Launcher {
             .map_err(|error| error.to_string())
             .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names, &identity))
             .and_then(|manifest| serde_json::to_string(&manifest).map_err(|error| error.to_string()))
-            .and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text)));
-        let read = |(mut manifest, text): (Manifest, String)| {
-            manifest.never_restart().map(|()| (manifest, text)).map_err(|error| error.to_string())
-        };
-        let (manifest, text) = match made.and_then(read) {
+            .and_then(|text| Ok((Manifest::read(&text).map_err(|error| error.to_string())?, text)));
+        let (manifest, text) = match made {
             Ok(made) => made,
             Err(why) => {
                 let why = format!("the objects can't be derived from those of the previous attempt: {why}");
