@@ -9,7 +9,7 @@ use std::{
 
 use futures::{
     StreamExt,
-    future::{join_all, join3},
+    future::{join, join_all},
     stream::FuturesUnordered,
 };
 use tokio::time::sleep;
@@ -87,23 +87,28 @@ impl Leadership {
     }
 
     async fn clean_up_rounds(&self, settings: CleanUpSettings) {
-        join3(self.settle_rounds(), self.pod_rounds(settings), self.row_rounds(settings)).await;
+        join(self.row_rounds(settings), self.pod_rounds(settings)).await;
     }
 
-    async fn settle_rounds(&self) {
-        loop {
-            let more = self.settle_ended().await;
-            pause(more).await;
-        }
-    }
-
+    /// Settles usage and deletes rows in turns: both advance the version of what is settled, and the later of two concurrent ones changes
+    /// nothing.
     async fn row_rounds(&self, settings: CleanUpSettings) {
         loop {
+            let settled = self.settle_ended().await;
             let deleted = self.delete_ended_rows(settings).await;
             if let Ok((submissions, _)) = deleted {
                 CleanedUp { submissions, ..CleanedUp::default() }.log();
             }
-            pause(deleted.map(|(_, more)| more)).await;
+            let mut more = false;
+            for round in [settled, deleted.map(|(_, more)| more)] {
+                match round {
+                    Ok(is_more) => more |= is_more,
+                    Err(error) => failed(&error),
+                }
+            }
+            if !more {
+                sleep(PERIOD).await;
+            }
         }
     }
 
@@ -261,18 +266,6 @@ impl Leadership {
             self.cluster.remove_finalizer(namespace, pod, uid).await?;
         }
         Ok(())
-    }
-}
-
-/// Waits for the next round, which is at once if more may be due.
-async fn pause(more: Result<bool, Error>) {
-    match more {
-        Ok(true) => {}
-        Ok(false) => sleep(PERIOD).await,
-        Err(error) => {
-            failed(&error);
-            sleep(PERIOD).await;
-        }
     }
 }
 
