@@ -15,8 +15,8 @@ use clap_complete::{Shell, generate};
 use super::{
     admission, adopt_cluster,
     arguments::{Loaded, reads_file, with_file},
-    bootstrap_key, config, dev, doctor, healthcheck, prune_audit, release_finalizers, render, rotate_installation_key,
-    sandbox, serve,
+    bootstrap_key, config, describe, dev, doctor, healthcheck, prune_audit, release_finalizers, render,
+    rotate_installation_key, sandbox, serve,
     settings::{
         Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place,
         PruneAudit, Render, RotateInstallationKey, Sandbox, Serve,
@@ -126,6 +126,10 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
         }
         Command::Config(ConfigCommand::Show(settings)) => {
             ignore_closed_output(config::show(&resolved, settings.json, io::stdout()))
+        }
+        Command::Config(ConfigCommand::Schema) => {
+            let schema = describe::schema(&describe::settings(&Cli::command()));
+            ignore_closed_output(writeln!(io::stdout(), "{schema:#}").map_err(anyhow::Error::from))
         }
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),

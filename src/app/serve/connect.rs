@@ -32,7 +32,8 @@ impl Parts {
     /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
-        let keys = Arc::new(encryption_keys(settings.encryption_key_file.as_deref()).context("--encryption-key-file")?);
+        let keys =
+            Arc::new(encryption_keys(settings.access.encryption_key_file.as_deref()).context("--encryption-key-file")?);
         if let Some(host) = database.unverified_host() {
             tracing::warn!(
                 "the connection to the database at {host} is not protected against a third party in the network: add \
@@ -44,13 +45,13 @@ impl Parts {
             spark,
             outcome_finalizer: settings.kubernetes.outcome_finalizer,
             caps: settings.limits.settings(),
-            kept_log: settings.kept_log.bytes(),
+            kept_log: settings.log_store.kept_bytes(),
         };
-        let access = Arc::new(match &settings.access_file {
+        let access = Arc::new(match &settings.access.access_file {
             Some(path) => AccessFile::open(path.clone(), for_all).context("--access-file")?,
             None => AccessFile::none(for_all),
         });
-        let audit_log = settings.audit_log.as_deref().map(AuditLog::open).transpose().context("--audit-log")?;
+        let audit_log = settings.access.audit_log.as_deref().map(AuditLog::open).transpose().context("--audit-log")?;
         let mut store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         if let Some(log) = &audit_log {
             store = store.with_audit_log(Arc::new(log.clone()));
