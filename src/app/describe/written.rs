@@ -3,8 +3,9 @@
 use std::{fmt::Write, fs, path::Path};
 
 use clap::CommandFactory;
+use serde_json::Value;
 
-use super::{Setting, settings};
+use super::{Setting, is_reloaded, schema, settings};
 use crate::app::Cli;
 
 const BEGIN: &str = "<!-- The tables are written by `make settings` from src/app/settings. -->\n";
@@ -82,6 +83,30 @@ fn the_page_has_every_setting() {
     compare("docs/reference/settings.md", |page| {
         let (head, _) = page.split_once(BEGIN).unwrap();
         format!("{head}{BEGIN}{}", tables(&all()))
+    });
+}
+
+#[test]
+fn the_chart_has_the_settings_that_it_does_not_set_itself() {
+    let deployment = include_str!("../../../charts/sparkgate/templates/deployment.yaml");
+    let is_set = |setting: &Setting| deployment.contains(&format!("name: {}\n", variable(setting)));
+    let mut settings = all();
+    assert!(settings.iter().filter(|setting| is_set(setting)).count() > 10);
+    settings.retain(|setting| !is_set(setting) && !is_secret(setting));
+    compare("charts/sparkgate/values.schema.json", |text| {
+        const BEGIN: &str = "\n    \"settings\": ";
+        const END: &str = "\n    },\n";
+        let (head, rest) = text.split_once(BEGIN).unwrap();
+        let (_, tail) = rest.split_once(END).unwrap();
+        let mut schema = schema(&settings);
+        schema.as_object_mut().unwrap().retain(|key, _| !["$schema", "title"].contains(&key.as_str()));
+        let schema = format!("{schema:#}").replace('\n', "\n    ");
+        format!("{head}{BEGIN}{}{END}{tail}", schema.strip_suffix("\n    }").unwrap())
+    });
+    compare("charts/sparkgate/files/reloaded-settings.json", |_| {
+        let reloaded = settings.iter().filter(|setting| is_reloaded(&setting.name));
+        let names: Vec<Value> = reloaded.map(|setting| setting.name.as_str().into()).collect();
+        format!("{:#}\n", Value::Array(names))
     });
 }
 
