@@ -46,7 +46,7 @@ enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
-    Dev(Dev),
+    Dev(Box<Dev>),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
     Render(Render),
     /// Remove the gateway's finalizer from all driver pods, before an uninstall. This includes the pods of every
@@ -131,7 +131,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
             let schema = describe::schema(&describe::settings(&Cli::command()));
             ignore_closed_output(writeln!(io::stdout(), "{schema:#}").map_err(anyhow::Error::from))
         }
-        Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
+        Command::Dev(settings) => in_runtime(&logs, dev::dev(*settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
         Command::AdoptCluster(settings) => in_runtime(&logs, adopt_cluster::adopt_cluster(settings)),

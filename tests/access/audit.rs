@@ -105,7 +105,7 @@ type Attempt<'a> = (&'a str, &'a str, String, Value, u16, (&'a str, Option<&'a s
 
 #[sqlx::test]
 async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(pool: PgPool) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool, TWO_TENANTS).await;
     let dir = tempfile::tempdir().unwrap();
     let settings = FileSettings {
         base_url: "http://gateway".to_owned(),
@@ -116,7 +116,8 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
         patience: Duration::ZERO,
         pace: sparkgate::service::Pace::SLOWEST,
     };
-    world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap();
+    world.configure(|setup| setup.files = Some((store, settings))).await;
     let router = router(
         world.service.clone(),
         HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() },

@@ -8,7 +8,6 @@ use kube::Client;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, router},
     cluster::Cluster,
     files::FileStore,
     service::{EncryptionKeys, FileSettings, adopt_cluster},
@@ -42,8 +41,8 @@ impl Gateway {
             patience: Duration::ZERO,
             pace: sparkgate::service::Pace::SLOWEST,
         };
-        world.service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
-        world.router = router(world.service.clone(), HttpSettings::default()).unwrap();
+        let files = FileStore::open(dir.to_str().unwrap()).unwrap();
+        world.configure(|setup| setup.files = Some((files, settings))).await;
         let operator = world.key(Role::Operator, Some("red")).await;
         Self { world, operator }
     }

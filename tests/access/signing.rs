@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, files_listener, router},
+    api::{HttpSettings, files_listener},
     files::FileStore,
     service::{EncryptionKeys, FileSettings},
     store::Store,
@@ -59,8 +59,8 @@ impl Place {
             patience: Duration::ZERO,
             pace: sparkgate::service::Pace::SLOWEST,
         };
-        world.service.keep_files(open(self.dir.path()), settings);
-        world.router = router(world.service.clone(), HttpSettings::default()).unwrap();
+        let store = open(self.dir.path());
+        world.configure(|setup| setup.files = Some((store, settings))).await;
         world
     }
 

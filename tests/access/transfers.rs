@@ -28,7 +28,7 @@ const SIZE: usize = 6 << 20;
 
 /// Returns a gateway whose clients may be so slow for so long.
 async fn world(pool: PgPool, window: Duration) -> (World, TempDir) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool, TWO_TENANTS).await;
     let dir = tempfile::tempdir().unwrap();
     let settings = FileSettings {
         base_url: "http://gateway:6066".to_owned(),
@@ -39,7 +39,8 @@ async fn world(pool: PgPool, window: Duration) -> (World, TempDir) {
         patience: Duration::from_secs(60),
         pace: Pace { window, ..Pace::SLOWEST },
     };
-    world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap();
+    world.configure(|setup| setup.files = Some((store, settings))).await;
     (world, dir)
 }
 

@@ -21,9 +21,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
-    service::{
-        AccessFile, Caps, EncryptionKeys, KeyRequest, PriceSettings, Service, Settings, SparkSettings, Submitter,
-    },
+    service::{AccessFile, Caps, EncryptionKeys, KeyRequest, Service, Settings, Setup, SparkSettings, Submitter},
     store::Store,
 };
 use sqlx::PgPool;
@@ -48,6 +46,8 @@ pub(crate) struct World {
     pub(crate) pool: PgPool,
     /// The API server's client, for the test's reads and the actions of kubelets.
     pub(crate) client: Client,
+    /// What the service is created with.
+    pub(crate) parts: Box<(Store, Cluster, Setup)>,
 }
 
 /// An answer.
@@ -62,6 +62,15 @@ impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
+}
+
+/// Creates a service as it is after the first list of the watch, and its routes.
+async fn started((store, cluster, setup): &(Store, Cluster, Setup)) -> (Service, Router) {
+    let service = Service::new(store.clone(), cluster.clone(), setup.clone()).await.unwrap();
+    let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
+    service.pods.take_in(None, [listed]).await;
+    let router = router(service.clone(), HttpSettings::default()).unwrap();
+    (service, router)
 }
 
 impl World {
@@ -95,18 +104,16 @@ impl World {
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-        let service = Service::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await.unwrap();
-        // As after the first list of the watch.
-        let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
-        service.pods.take_in(None, [listed]).await;
-        let router = router(service.clone(), HttpSettings::default()).unwrap();
-        Self { service, router, file, pool, client }
+        let setup = Setup::new(Arc::new(access), Arc::new(keys));
+        let parts = Box::new((store, cluster, setup));
+        let (service, router) = started(&parts).await;
+        Self { service, router, file, pool, client, parts }
     }
 
-    /// Gives usage prices from now on.
-    pub(crate) fn price(&mut self, prices: PriceSettings) {
-        self.service = self.service.clone().with_prices(prices);
-        self.router = router(self.service.clone(), HttpSettings::default()).unwrap();
+    /// Replaces the gateway by one with other settings.
+    pub(crate) async fn configure(&mut self, change: impl FnOnce(&mut Setup)) {
+        change(&mut self.parts.2);
+        (self.service, self.router) = started(&self.parts).await;
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

@@ -33,7 +33,7 @@ fn linked(help: &str) -> String {
         let (page, end) = rest.split_at(rest.find(".md").map_or(0, |at| at + 3));
         let word = match page.strip_prefix("docs/") {
             Some(page) => format!("{open}[{}](../{page}){end}", page.rsplit('/').next().unwrap()),
-            None => word.replace('<', "`").replace('>', "`"),
+            None => word.replace(['<', '>'], "`"),
         };
         let separator = if at == 0 { "" } else { " " };
         write!(text, "{separator}{}", word.replace('|', "\\|")).unwrap();

@@ -9,7 +9,8 @@ use crate::{
     app::{audit_log::AuditLog, settings::Serve},
     cluster::Cluster,
     service::{
-        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, SparkSettings, error_chain,
+        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, Setup, SparkSettings,
+        error_chain,
     },
     store::{ConnectError, Store},
 };
@@ -56,29 +57,29 @@ impl Parts {
         if let Some(log) = &audit_log {
             store = store.with_audit_log(Arc::new(log.clone()));
         }
-        let files = settings.files.open()?;
-        let (logs, collected) = (settings.log_store.open()?, settings.log_store.open_collected()?);
+        let setup = Setup {
+            files: settings.files.open()?,
+            logs: settings.log_store.open()?,
+            collected_logs: settings.log_store.open_collected()?,
+            webhooks: settings.webhooks.settings(),
+            lineage: settings.webhooks.lineage_server(),
+            spark_ui: settings.spark_ui.settings(),
+            prices: settings.prices.settings(),
+            ..Setup::new(access, keys)
+        };
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
-        let (prices, spark_ui) = (settings.prices.settings(), settings.spark_ui.settings());
-        let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
-        let service = patiently(service, service::Error::may_pass).await?.with_prices(prices).with_spark_ui(spark_ui);
-        if let Some((store, settings)) = files {
+        let service = async || Service::new(store.clone(), cluster.clone(), setup.clone()).await;
+        let service = patiently(service, service::Error::may_pass).await?;
+        if let Some((store, _)) = &setup.files {
             tracing::info!(store = store.name(), "uploaded files are kept");
-            service.keep_files(store, settings);
         }
-        if let Some((store, settings)) = logs {
+        if let Some((store, _)) = &setup.logs {
             tracing::info!(store = store.name(), "logs are stored");
-            service.store_logs(store, settings);
         }
-        if let Some(logs) = collected {
+        if let Some(logs) = &setup.collected_logs {
             tracing::info!(template = logs.name(), "logs of a collector are read");
-            service.read_collected_logs(logs);
-        }
-        service.permit_webhooks(settings.webhooks.settings());
-        if let Some(server) = settings.webhooks.lineage_server() {
-            service.send_lineage_to(server);
         }
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {

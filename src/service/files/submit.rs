@@ -22,7 +22,7 @@ impl Files {
         if wanted.is_empty() {
             return Ok(wanted);
         }
-        let Some(kept) = self.kept.get() else {
+        let Some(kept) = &self.kept else {
             return Err(Refusal::field("appResource", FileError::Off.to_string()).into());
         };
         let found = self.store.files_of_tenant(tenant, &wanted).await?;

@@ -24,7 +24,7 @@ impl Webhooks {
             return Err(Refusal::field("webhooks", format!("{} webhooks: there may be {MOST}", webhooks.len())));
         }
         for (at, webhook) in webhooks.iter().enumerate() {
-            let checked = self.settings().check(&webhook.url);
+            let checked = self.settings.check(&webhook.url);
             checked.map_err(|reason| Refusal::field(format!("webhooks[{at}].url"), reason))?;
             SigningSecret::parse(&webhook.secret, &format!("webhooks[{at}].secret"))?;
         }

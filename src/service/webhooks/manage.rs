@@ -69,7 +69,7 @@ impl Webhooks {
     pub async fn create(&self, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
         request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         let tenant = tenant(caller, &request)?;
-        let url = self.settings().check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
+        let url = self.settings.check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
         let secret = match &request.secret {
             Some(secret) => SigningSecret::parse(secret, "secret")?,
             None => SigningSecret::generate()?,
