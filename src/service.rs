@@ -121,6 +121,7 @@ pub use self::{
     },
     submissions::{
         Submissions,
+        document::Document,
         failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
