@@ -42,6 +42,7 @@ mod tenancy;
 mod tenant_slots;
 mod usage;
 mod wakeups;
+mod watched;
 mod webhooks;
 
 use std::sync::Arc;
@@ -126,6 +127,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
+    watched::{Content, WATCH_PERIOD, Watched, watch},
     webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 

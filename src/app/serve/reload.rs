@@ -1,7 +1,7 @@
 //! Reloads while the gateway runs what can change without a restart: the file of settings, the Spark defaults, the submitter
 //! directory and the Spark lines. The access file, the encryption keys and the files of TLS are reloaded by the parts that use them.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use tokio::{
@@ -18,11 +18,8 @@ use crate::{
         telemetry::{LogFilter, log_filter},
     },
     metrics::file_read,
-    service::Service,
+    service::{Service, WATCH_PERIOD},
 };
-
-/// How often files are compared with what was read.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// The name of these files in metrics.
 const METRIC: &str = "settings";
@@ -107,7 +104,7 @@ impl Reload {
             let is_signalled = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = signalled => true,
-                () = sleep(LOOK) => false,
+                () = sleep(WATCH_PERIOD) => false,
             };
             let service = service.clone();
             let looked = spawn_blocking(move || {
