@@ -21,6 +21,7 @@ mod launcher;
 mod leadership;
 mod options;
 mod overview;
+mod pauses;
 mod pod_follower;
 mod ports;
 mod prepared;

@@ -17,6 +17,7 @@ use crate::{
     service::{
         driver_logs::{stored::Stored, writer::LogWriter},
         error::error_chain,
+        pauses::Pauses,
         shares::Place,
     },
     store::LogTarget,
@@ -45,14 +46,13 @@ pub(super) struct Reading {
 /// The pauses between the tries of a call of the store, which are repeated however long it is away.
 struct Patience<'a> {
     stored: &'a Stored,
-    pause: Duration,
+    pauses: Pauses,
 }
 
 impl Patience<'_> {
     async fn wait_after(&mut self, error: &(dyn std::error::Error + Send + Sync + 'static)) {
         self.stored.failed(error);
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        sleep(self.pauses.next_pause()).await;
     }
 }
 
@@ -83,7 +83,7 @@ impl Reading {
     /// Returns what the database knows of the pod. `None` if it isn't the recorded one: other clients may have put our labels on any pod.
     async fn target(&self) -> Option<LogTarget> {
         let Source { submission: id, attempt, executor, pod, uid } = &self.source;
-        let mut pause = CHECK_PAUSE;
+        let mut pauses = Pauses::new(CHECK_PAUSE, PAUSE_MAX);
         for _ in 0..CHECKS {
             let found = {
                 let _one = self.parts.checks.acquire().await;
@@ -98,8 +98,7 @@ impl Reading {
                 Ok(_) => {}
                 Err(error) => tracing::debug!(submission = %id, "{}", error_chain(&error)),
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(pauses.next_pause()).await;
         }
         tracing::debug!(submission = %id, pod, "the log of a pod that isn't recorded is not stored");
         None
@@ -256,7 +255,7 @@ impl Reading {
     }
 
     fn patience(&self) -> Patience<'_> {
-        Patience { stored: &self.parts.stored, pause: PAUSE }
+        Patience { stored: &self.parts.stored, pauses: Pauses::new(PAUSE, PAUSE_MAX) }
     }
 }
 
