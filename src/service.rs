@@ -128,7 +128,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
-    watched::{Content, WATCH_PERIOD, Watched, watch},
+    watched::{Content, WATCH_PERIOD, Watched, time_to_look},
     webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 

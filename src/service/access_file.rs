@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     settings::Settings,
     tenancy::{PolicyFaults, Tenancy},
-    watched::{Watched, watch},
+    watched::{Watched, time_to_look},
 };
 use crate::access::{
     Access, AccessFileError,
@@ -92,7 +92,9 @@ impl AccessFile {
 
     /// Reads the file again whenever it changes, until `stop`. Requests that have begun keep the access that they began with.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        watch(&stop, async || self.look()).await;
+        while time_to_look(&stop).await {
+            self.look();
+        }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     error::Error,
     redaction,
-    watched::{Watched, watch},
+    watched::{Watched, time_to_look},
 };
 use crate::{store::Sealed, submission::SubmissionId};
 use keyring::Keyring;
@@ -128,7 +128,9 @@ impl EncryptionKeys {
 
     /// Reads the file again whenever it changes, until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        watch(&stop, async || self.look()).await;
+        while time_to_look(&stop).await {
+            self.look();
+        }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log.

@@ -103,11 +103,9 @@ impl<T> Watched<T> {
     }
 }
 
-/// Calls `look` repeatedly until `stop`.
-pub async fn watch(stop: &CancellationToken, look: impl AsyncFn()) {
-    while stop.run_until_cancelled(sleep(WATCH_PERIOD)).await.is_some() {
-        look().await;
-    }
+/// Waits until files are compared again. Returns `false` after `stop`.
+pub async fn time_to_look(stop: &CancellationToken) -> bool {
+    stop.run_until_cancelled(sleep(WATCH_PERIOD)).await.is_some()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::{connection::Connection, request_timer::HEADERS};
 use crate::{
     metrics::metrics,
-    service::{Content, WATCH_PERIOD, Watched, watch},
+    service::{Content, WATCH_PERIOD, Watched, time_to_look},
 };
 
 /// The name of the files in metrics.
@@ -101,7 +101,9 @@ impl Tls {
 
     /// Reads the files repeatedly until `stop`. cert-manager and the kubelet replace a certificate weeks before the old one expires.
     pub async fn run(self, stop: CancellationToken) {
-        watch(&stop, async || self.reload().await).await;
+        while time_to_look(&stop).await {
+            self.reload().await;
+        }
     }
 
     /// Reads the files, and uses them for new connections if they have changed and can be used. Sessions of the old certificate
