@@ -1,4 +1,4 @@
-//! `docs/properties.md` matches the table in the code. `make properties` writes it.
+//! `docs/reference/properties.md` matches the table in the code. `make properties` writes it.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::{fmt::Write, fs, path::Path};
@@ -47,7 +47,7 @@ fn line(row: &Key) -> String {
 
 #[test]
 fn the_properties_page_matches_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/properties.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/properties.md");
     if std::env::var_os("SPARKGATE_WRITE_DOCS").is_some() {
         fs::write(&path, page()).unwrap();
     }

@@ -15,7 +15,7 @@ pub(in crate::app) struct Dev {
     /// Listening address of the sandbox's Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067")]
     pub(in crate::app) sandbox_listen: SocketAddr,
-    /// Another listening address of the gateway, for clients of Livy (docs/livy.md).
+    /// Another listening address of the gateway, for clients of Livy (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise

@@ -17,7 +17,7 @@ pub(in crate::app) struct LogStore {
     #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE|off")]
     kept_log: KeptLog,
     /// Where the whole logs of drivers and executors are stored: a directory that all replicas share, or the URL of a store such as
-    /// <s3://bucket/prefix>, gs://…, az://…, as for `--files-url` (docs/driver-logs.md) [default: only the end of a driver's log is kept].
+    /// <s3://bucket/prefix>, gs://…, az://…, as for `--files-url` (docs/use/driver-logs.md) [default: only the end of a driver's log is kept].
     #[arg(long, env = "SPARKGATE_LOGS_URL", value_name = "DIR|URL")]
     logs_url: Option<String>,
     /// Maximum size of the stored log of one container, such as 500MiB or 5GiB: its head is stored, and a line that says that the rest isn't.

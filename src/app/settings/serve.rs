@@ -72,15 +72,15 @@ impl Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access and secrets")]
 pub(in crate::app) struct AccessFiles {
-    /// The access file: how callers are authenticated, tenants, roles, limits and policies (docs/access.md). It is read again when it
+    /// The access file: how callers are authenticated, tenants, roles, limits and policies (docs/operate/access.md). It is read again when it
     /// changes [default: every caller may do everything].
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
     pub(in crate::app) access_file: Option<PathBuf>,
-    /// Write each entry of the audit as a line of JSON as well: to a file, or with `-` to standard output (docs/access.md).
+    /// Write each entry of the audit as a line of JSON as well: to a file, or with `-` to standard output (docs/operate/access.md).
     #[arg(long, env = "SPARKGATE_AUDIT_LOG", value_name = "FILE|-", requires = "access_file")]
     pub(in crate::app) audit_log: Option<PathBuf>,
     /// File with keys that encrypt secrets of submissions in the database: ID:KEY on each line, the key as base64 of 32 bytes. The
-    /// first key encrypts, all decrypt. The file is read again when it changes (docs/security.md) [default: secrets are stored in plain
+    /// first key encrypts, all decrypt. The file is read again when it changes (docs/operate/security.md) [default: secrets are stored in plain
     /// text].
     #[arg(long, env = "SPARKGATE_ENCRYPTION_KEY_FILE", value_name = "FILE")]
     pub(in crate::app) encryption_key_file: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub(in crate::app) struct AccessFiles {
 #[command(next_help_heading = "Log and traces")]
 pub(in crate::app) struct TraceExport {
     /// Export traces over OTLP (http/protobuf) to the collector at this URL, such as <http://collector:4318>. The variables of
-    /// OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well (docs/traces.md) [default: no traces].
+    /// OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well (docs/operate/traces.md) [default: no traces].
     #[arg(long, env = "SPARKGATE_OTLP_ENDPOINT", value_name = "URL")]
     pub(in crate::app) otlp_endpoint: Option<String>,
 }
@@ -130,15 +130,15 @@ pub(in crate::app) struct Http {
     #[arg(long, env = "SPARKGATE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
     pub(in crate::app) tls_client_ca: Option<PathBuf>,
     /// Second listening address, such as 0.0.0.0:6067, always without TLS and authentication, with nothing but /livez, /readyz and
-    /// /metrics: for probes and Prometheus (docs/metrics.md). Its /readyz gives details that clients needn't see.
+    /// /metrics: for probes and Prometheus (docs/reference/metrics.md). Its /readyz gives details that clients needn't see.
     #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) management_listen: Option<SocketAddr>,
     /// Third listening address, such as 0.0.0.0:8998, for clients of Livy: Livy's batches at its root, with the same TLS and
-    /// authentication (docs/livy.md).
+    /// authentication (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Listening address for drivers and executors, such as 0.0.0.0:6069, with nothing but the signed URLs of uploaded files, and with the
-    /// same TLS: a network policy can then keep them away from the APIs. `--files-base-url` has to lead there (docs/files.md)
+    /// same TLS: a network policy can then keep them away from the APIs. `--files-base-url` has to lead there (docs/use/files.md)
     /// [default: the first address].
     #[arg(long, env = "SPARKGATE_FILES_LISTEN", value_name = "ADDR", requires = "files_url")]
     pub(in crate::app) files_listen: Option<SocketAddr>,
@@ -149,7 +149,7 @@ pub(in crate::app) struct Http {
     /// shows the client that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub(in crate::app) trusted_proxies: Vec<String>,
-    /// Names under which browsers may reach the gateway, such as spark.example.org, separated by commas (docs/api.md). IP addresses,
+    /// Names under which browsers may reach the gateway, such as spark.example.org, separated by commas (docs/use/api.md). IP addresses,
     /// localhost, names of Kubernetes Services and the console's `externalUrl` are always allowed. If it listens on loopback, or if names are
     /// given, other clients use no others either.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_name = "HOST", value_delimiter = ',')]
@@ -272,7 +272,7 @@ pub(in crate::app) struct Kubernetes {
     #[command(flatten)]
     pub(in crate::app) place: Place,
     /// Keep each driver pod with a finalizer until its outcome is recorded. Without it, a submission whose pod is deleted
-    /// while no gateway runs may end as LOST (docs/reliability.md). Costs one PATCH for each submission. Before an uninstall, run
+    /// while no gateway runs may end as LOST (docs/operate/reliability.md). Costs one PATCH for each submission. Before an uninstall, run
     /// `sparkgate release-finalizers`.
     #[arg(long, env = "SPARKGATE_OUTCOME_FINALIZER", default_value_t = true, action = ArgAction::Set)]
     pub(in crate::app) outcome_finalizer: bool,
@@ -290,7 +290,7 @@ pub(in crate::app) struct Spark {
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
     /// A regular expression such as `^CORP_` for names and values that are secrets besides those that are known: the gateway hides and
-    /// encrypts them, and refuses them where a policy forbids secrets (docs/security.md).
+    /// encrypts them, and refuses them where a policy forbids secrets (docs/operate/security.md).
     #[arg(long, env = "SPARKGATE_SECRET_PATTERN", value_name = "REGEX")]
     pub(in crate::app) secret_pattern: Option<SecretPattern>,
 }
@@ -301,11 +301,11 @@ pub(in crate::app) struct SparkFiles {
     /// A spark-defaults.conf with defaults for properties that requests don't set, such as image, namespace and service account.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS", value_name = "FILE")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
+    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/use/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR", value_name = "DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// A file with the Spark releases that requests may select besides --spark-version: the image, defaults and templates of each
-    /// line (docs/spark-versions.md).
+    /// line (docs/use/spark-versions.md).
     #[arg(long, env = "SPARKGATE_SPARK_LINES_FILE", value_name = "FILE")]
     pub(in crate::app) spark_lines_file: Option<PathBuf>,
 }

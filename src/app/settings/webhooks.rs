@@ -11,7 +11,7 @@ use crate::service::{LineageServer, WebhookSettings};
 #[command(next_help_heading = "Webhooks")]
 pub(in crate::app) struct Webhooks {
     /// Networks (CIDR) that webhooks may lead to although they aren't the public internet, separated by commas, such as 10.1.2.0/24
-    /// (docs/webhooks.md).
+    /// (docs/integrate/webhooks.md).
     #[arg(long, env = "SPARKGATE_WEBHOOK_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     webhook_networks: Vec<IpNet>,
     /// Allow webhooks without TLS. What they send could be read on its way.
