@@ -2,6 +2,7 @@
 //! state, its use cases and its loop in one folder. Other files here are parts that these types share.
 
 mod access_file;
+mod access_generation;
 mod api_keys;
 mod audit;
 mod authenticator;
@@ -147,6 +148,8 @@ pub struct Service {
     pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
     signing: Arc<SigningKeys>,
+    /// The database, which numbers contents of the access file.
+    store: Store,
     /// The id of the installation.
     installation: Uuid,
 }
@@ -214,7 +217,7 @@ impl Service {
         let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
         let webhooks = Arc::new(webhooks);
         let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone());
+            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone(), access.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -226,7 +229,7 @@ impl Service {
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
         let submissions = Submissions::new(
-            store,
+            store.clone(),
             cluster,
             installation,
             settings,
@@ -257,6 +260,7 @@ impl Service {
             spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
             signing: Arc::new(signing),
+            store,
             installation: installation_id,
         })
     }
@@ -319,7 +323,7 @@ impl Service {
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
-            ("access file", self.access.clone().run(stop.clone()).boxed()),
+            ("access file", self.access.clone().run(self.store.clone(), stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),

@@ -4,6 +4,7 @@ mod batch;
 pub(super) mod clean_up;
 mod clock;
 mod deadlines;
+mod ended_pods;
 mod files;
 pub(super) mod leases;
 mod logs;
@@ -21,6 +22,7 @@ use self::{
     silent_namespaces::SilentNamespaces,
 };
 use super::{
+    access_file::AccessFile,
     driver_logs::DriverLogs,
     error::{Error, error_chain},
     files::Files,
@@ -40,6 +42,7 @@ pub struct Leadership {
     wakeups: Arc<Wakeups>,
     files: Arc<Files>,
     logs: Arc<DriverLogs>,
+    access: Arc<AccessFile>,
     /// Namespaces in which no pods can be deleted.
     silent: SilentNamespaces,
     settled_at_once: Batch,
@@ -54,10 +57,11 @@ impl Leadership {
         wakeups: Arc<Wakeups>,
         files: Arc<Files>,
         logs: Arc<DriverLogs>,
+        access: Arc<AccessFile>,
     ) -> Self {
         let (clock, silent) = (DatabaseClock::new(store.clone()), SilentNamespaces::default());
         let (settled_at_once, deleted_at_once) = (Batch::new(SETTLED_AT_ONCE), Batch::new(ROUND));
-        Self { clock, store, cluster, leases, wakeups, files, logs, silent, settled_at_once, deleted_at_once }
+        Self { clock, store, cluster, leases, wakeups, files, logs, access, silent, settled_at_once, deleted_at_once }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.

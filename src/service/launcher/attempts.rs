@@ -47,7 +47,7 @@ impl Launcher {
             return Ok(match manifest {
                 Ok(manifest) => {
                     let is_begun = !launch || claimed.pod_uid.is_some();
-                    let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
+                    let fault = if is_begun { None } else { self.judge(claimed, &manifest).await?.err() };
                     Objects { manifest, pod, fault }
                 }
                 Err(error) => {
@@ -93,7 +93,7 @@ impl Launcher {
                 return Ok(Objects::none(pod, Some(NoLaunch::unreadable(why))));
             }
         };
-        if let Err(why) = self.judge(claimed, &manifest) {
+        if let Err(why) = self.judge(claimed, &manifest).await? {
             return Ok(Objects::none(pod, Some(why)));
         }
         let StoredObjects { objects, sealed } =
@@ -104,9 +104,13 @@ impl Launcher {
         Ok(Objects { manifest, pod, fault: None })
     }
 
-    fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<(), NoLaunch> {
-        judge_again(&self.access.current(), &claimed.namespace, manifest)
-            .map_err(|why| NoLaunch { message: message_about(manifest, why.message), ..why })
+    async fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<Result<(), NoLaunch>, Stopped> {
+        let tenancy = self.access.current();
+        if tenancy.access().authentication().is_some() {
+            tenancy.file().generation.number(&self.store).await?;
+        }
+        Ok(judge_again(&tenancy, &claimed.namespace, manifest)
+            .map_err(|why| NoLaunch { message: message_about(manifest, why.message), ..why }))
     }
 }
 
