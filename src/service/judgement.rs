@@ -1,21 +1,26 @@
 //! The verdict of a tenant's policy about a driver. It is given before a submission is accepted, and again before its driver is
 //! launched if the policy has changed since then.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::ready, sync::Arc};
 
 use chrono::{DateTime, Utc};
+use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    access_file::AccessFile,
     error::listed,
+    ports::{Attachment, Attempt, NoLaunch, Resolution, Step},
     prepared::PreparedSubmission,
+    redaction::message_about,
     tenancy::{FileRead, Tenancy, TenantRules},
 };
 use crate::{
     cluster::{Manifest, is_executor_property},
     policy::{Judged, Policy, Violation},
     spark::{executor_template_of, parse_properties},
+    store::Store,
 };
 
 /// The reason of a submission that its tenant's policy refuses when it is launched.
@@ -66,23 +71,43 @@ impl Basis<'_> {
     }
 }
 
-/// Why an attempt is not launched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NoLaunch {
-    /// A word for the row.
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+fn violation(message: String) -> NoLaunch {
+    NoLaunch { reason: VIOLATION, message }
 }
 
-impl NoLaunch {
-    /// The stored objects can't be used.
-    pub(super) fn unreadable(message: String) -> Self {
-        Self { reason: "Unreadable", message }
-    }
+/// The rules of tenants, as an attachment: an attempt is judged again before anything of it is created.
+pub(super) struct Rules {
+    access: Arc<AccessFile>,
+    store: Store,
+}
 
-    fn violation(message: String) -> Self {
-        Self { reason: VIOLATION, message }
+impl Rules {
+    pub(super) fn new(access: Arc<AccessFile>, store: Store) -> Self {
+        Self { access, store }
     }
+}
+
+impl Attachment for Rules {
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
+        let tenancy = self.access.current();
+        if attempt.is_begun || tenancy.access().authentication().is_none() {
+            return None;
+        }
+        if tenancy.file().generation.known().is_some() {
+            let refused = refusal(&tenancy, attempt, manifest)?;
+            return Some(ready(Ok(refused)).boxed());
+        }
+        let judge = async move {
+            tenancy.file().generation.number(&self.store).await?;
+            Ok(refusal(&tenancy, attempt, manifest).unwrap_or(Resolution::Ready))
+        };
+        Some(judge.boxed())
+    }
+}
+
+fn refusal(tenancy: &Tenancy, attempt: &Attempt<'_>, manifest: &Manifest) -> Option<Resolution> {
+    let why = judge_again(tenancy, attempt.namespace, manifest).err()?;
+    Some(Resolution::Refused(NoLaunch { message: message_about(manifest, why.message), ..why }))
 }
 
 impl Judgement {
@@ -137,7 +162,7 @@ impl Judgement {
 ///
 /// # Errors
 /// [`NoLaunch`] with all violations, or if the namespace isn't the tenant's any more.
-pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Result<(), NoLaunch> {
+fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Result<(), NoLaunch> {
     if tenancy.access().authentication().is_none() {
         return Ok(());
     }
@@ -151,12 +176,12 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
         return Ok(());
     }
     let Some(rules) = rules else {
-        return Err(NoLaunch::violation(format!("namespace {namespace} doesn't belong to a tenant any more")));
+        return Err(violation(format!("namespace {namespace} doesn't belong to a tenant any more")));
     };
     let tenant = &rules.tenant.name;
     if let Some(before) = basis.filter(|basis| basis.tenant != tenant) {
         let message = format!("namespace {namespace} doesn't belong to tenant {} any more", before.tenant);
-        return Err(NoLaunch::violation(message));
+        return Err(violation(message));
     }
     let Some(policy) = &rules.policy else { return Ok(()) };
     let objects = manifest.unmarked().map_err(unreadable)?;
@@ -173,7 +198,7 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
         return Ok(());
     }
     let violations = listed(&violations);
-    Err(NoLaunch::violation(format!("the present policy of tenant {tenant} refuses the driver: {violations}")))
+    Err(violation(format!("the present policy of tenant {tenant} refuses the driver: {violations}")))
 }
 
 fn judge(
