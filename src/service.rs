@@ -227,8 +227,15 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone(), access.clone());
+        let leadership = Leadership::new(
+            store.clone(),
+            cluster.clone(),
+            leases,
+            wakeups.clone(),
+            files.clone(),
+            logs.clone(),
+            access.clone(),
+        );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -239,8 +246,16 @@ impl Service {
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
-        let submissions =
-            Submissions::new(store.clone(), cluster, installation, settings, wakeups, logs.clone(), keys.clone(), attachments);
+        let submissions = Submissions::new(
+            store.clone(),
+            cluster,
+            installation,
+            settings,
+            wakeups,
+            logs.clone(),
+            keys.clone(),
+            attachments,
+        );
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,

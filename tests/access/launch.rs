@@ -85,7 +85,8 @@ async fn the_newer_access_file_judges_whatever_the_clocks_say(pool: PgPool) {
     let (world, key) = world(pool.clone()).await;
     let ids = [world.submit(&key, "red").await, world.submit(&key, "red").await];
     let stored = async |id: &str, pattern: &str, text: &str| {
-        let changed = "UPDATE manifests SET objects = regexp_replace(objects, $2, $3) WHERE submission_id = $1 AND objects ~ $2";
+        let changed =
+            "UPDATE manifests SET objects = regexp_replace(objects, $2, $3) WHERE submission_id = $1 AND objects ~ $2";
         let changed = sqlx::query(changed).bind(id).bind(pattern).bind(text).execute(&pool).await.unwrap();
         assert_eq!(changed.rows_affected(), 1, "{pattern}");
     };

@@ -54,7 +54,8 @@ async fn webhooks_and_keys_of_a_tenant_end_a_week_after_it(pool: PgPool) {
     let clean_up = async || {
         let never = CleanUpSettings { finished_pod_ttl: None, retention: None };
         world.service.leadership.clean_up(&never).await.unwrap();
-        let left = "SELECT (SELECT count(*) FROM webhooks), (SELECT count(*) FROM webhooks WHERE tenant_gone_at IS NULL),
+        let left =
+            "SELECT (SELECT count(*) FROM webhooks), (SELECT count(*) FROM webhooks WHERE tenant_gone_at IS NULL),
                         (SELECT count(*) FROM api_keys WHERE revoked_at IS NULL)";
         sqlx::query_as::<_, (i64, i64, i64)>(left).fetch_one(&pool).await.unwrap()
     };

@@ -25,7 +25,8 @@ use sparkgate::{
     files::FileStore,
     sandbox::apiserver::Apiserver,
     service::{
-        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, PriceSettings, Service, Settings, SparkSettings, Submitter,
+        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, PriceSettings, Service, Settings,
+        SparkSettings, Submitter,
     },
     store::Store,
 };

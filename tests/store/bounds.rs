@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use sparkgate::{
     store::{
-        Accepted, Actor, AddedFile, AddedPart, AuditNote, FilePart, FileRecord, FileUpload, LogEnd, NewFile, NewSubmission,
-        NewWebhook, Options, ReachedBound, Sealed, Store, StoredSecrets, TenantBounds, WebhookFilter,
+        Accepted, Actor, AddedFile, AddedPart, AuditNote, FilePart, FileRecord, FileUpload, LogEnd, NewFile,
+        NewSubmission, NewWebhook, Options, ReachedBound, Sealed, Store, StoredSecrets, TenantBounds, WebhookFilter,
     },
     submission::SubmissionId,
 };
@@ -67,10 +67,12 @@ async fn concurrent_submissions_exceed_no_bound(pool: PgPool) {
     assert_eq!((count(&pool, "submissions", "red").await, count(&pool, "submissions", "blue").await), (7, 40));
 
     // One that is launched makes room for one.
-    sqlx::query("UPDATE submissions SET state = 'RUNNING' WHERE id = (SELECT id FROM submissions WHERE tenant = 'red' LIMIT 1)")
-        .execute(&pool)
-        .await
-        .unwrap();
+    sqlx::query(
+        "UPDATE submissions SET state = 'RUNNING' WHERE id = (SELECT id FROM submissions WHERE tenant = 'red' LIMIT 1)",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
     let store = &replicas[0];
     assert_eq!(store.reached_bound("red", &bounds).await.unwrap(), None);
     assert!(matches!(accept(store, bounded(store, "red", bounds).await).await, Accepted::New(_)));

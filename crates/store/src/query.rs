@@ -126,11 +126,7 @@ impl Store {
     pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
         let row: Option<EngineRow> = within(
             "reading a submission",
-            sqlx::query_as(
-                concat!(engine_row!(), " WHERE id = $1"),
-            )
-            .bind(id.as_str())
-            .fetch_optional(&self.patient),
+            sqlx::query_as(concat!(engine_row!(), " WHERE id = $1")).bind(id.as_str()).fetch_optional(&self.patient),
         )
         .await?;
         row.map(EngineRow::read).transpose()
@@ -140,11 +136,7 @@ impl Store {
     pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
         let rows: Vec<EngineRow> = within(
             "reading submissions",
-            sqlx::query_as(
-                concat!(engine_row!(), " WHERE id = ANY($1)"),
-            )
-            .bind(ids)
-            .fetch_all(&self.patient),
+            sqlx::query_as(concat!(engine_row!(), " WHERE id = ANY($1)")).bind(ids).fetch_all(&self.patient),
         )
         .await?;
         let row = |row: EngineRow| Some((row.id.parse().ok()?, row.read().ok()?));

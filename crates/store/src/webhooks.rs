@@ -280,7 +280,10 @@ fn push_insert(query: &mut QueryBuilder<Postgres>, new: &NewWebhook) {
     query.push_bind(states).push(", ").push_bind(name_prefix).push(", ").push_bind(owner).push(", ");
     query.push_bind(namespace).push(", ").push_bind(Json(labels)).push(", ");
     query.push_bind(&new.secrets.secrets).push(", ").push_bind(&new.secrets.secrets_key);
-    query.push(", clock_timestamp() + make_interval(secs => ").push_bind(new.expires_in).push("), last FROM event_sequence");
+    query
+        .push(", clock_timestamp() + make_interval(secs => ")
+        .push_bind(new.expires_in)
+        .push("), last FROM event_sequence");
 }
 
 /// Returns the entries of the audit for webhooks of `from`. A path may be a credential, so only the host is in them.

@@ -53,12 +53,7 @@ impl Store {
         self.bound_for(&new.tenant, &new.bounds, new.bytes()).await
     }
 
-    async fn bound_for(
-        &self,
-        tenant: &str,
-        bounds: &TenantBounds,
-        more: u64,
-    ) -> Result<Option<ReachedBound>, Error> {
+    async fn bound_for(&self, tenant: &str, bounds: &TenantBounds, more: u64) -> Result<Option<ReachedBound>, Error> {
         if bounds.is_none() {
             return Ok(None);
         }

@@ -8,10 +8,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs, types::Json};
 
-use super::{
-    Drawn, NewSubmission, TenantBounds,
-    bounds::signed,
-};
+use super::{Drawn, NewSubmission, TenantBounds, bounds::signed};
 use crate::{
     AuditEntry, Error, Store,
     error::{likewise, within},
@@ -280,14 +277,11 @@ const PLAIN: &str = plain!(origins: "$28", permitted: "", from: "new");
 const AUDITED: &str = audited_one!(origins: "$32", permitted: "", from: "new");
 const SEALED: &str = sealed_one!(origins: "$35", permitted: "", from: "new");
 const PLAIN_BOUNDED: &str = plain!(origins: "$28", permitted: permitted!("$29", "$30", "$31"), from: "permitted");
-const AUDITED_BOUNDED: &str = audited_one!(origins: "$32", permitted: permitted!("$33", "$34", "$35"), from: "permitted");
+const AUDITED_BOUNDED: &str =
+    audited_one!(origins: "$32", permitted: permitted!("$33", "$34", "$35"), from: "permitted");
 const SEALED_BOUNDED: &str = sealed_one!(origins: "$35", permitted: permitted!("$36", "$37", "$38"), from: "permitted");
 
-fn statement<'a>(
-    rows: &'a [Row<'a>],
-    with_spares: bool,
-    with_entries: bool,
-) -> Statement<'a> {
+fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> Statement<'a> {
     let actors: Vec<_> =
         rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.actor.as_ref()?))).collect();
     let sealed: Vec<_> =
