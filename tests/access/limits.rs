@@ -79,7 +79,7 @@ async fn a_tenant_keeps_no_more_records_than_its_limit(pool: PgPool) {
     let create = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///app.jar",
         "mainClass": "M", "appArgs": [], "environmentVariables": {}, "sparkProperties": job("red")["sparkProperties"]});
     let refused = world.send(Some(&red), "POST", "/v1/submissions/create", Some(&create)).await;
-    assert_eq!((refused.status, &refused.json()["success"]), (403, &json!(false)), "{refused:?}");
+    assert_eq!((refused.status, &refused.json()["action"]), (403, &json!("ErrorResponse")), "{refused:?}");
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
     assert_eq!(rows, accepted, "nothing of a refused one is stored");
 
