@@ -122,6 +122,7 @@ pub use self::{
     },
     submissions::{
         Submissions,
+        document::Document,
         failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
