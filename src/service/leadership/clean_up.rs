@@ -30,6 +30,13 @@ pub struct CleanUpSettings {
     pub retention: Option<Duration>,
 }
 
+impl CleanUpSettings {
+    /// Returns how long a pod is kept: it is deleted before its row.
+    fn pod_age(&self) -> Option<Duration> {
+        self.finished_pod_ttl.into_iter().chain(self.retention).min()
+    }
+}
+
 /// The result of one round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanedUp {
@@ -102,7 +109,7 @@ impl Leadership {
 
     /// Deletes the pods of each namespace on its own: one that answers late delays no other.
     async fn pod_rounds(&self, settings: CleanUpSettings) {
-        let mut pods = PodsUnderWay::new(self, settings);
+        let mut pods = PodsUnderWay::new(self, settings.pod_age());
         loop {
             if let Err(error) = pods.begin_due().await {
                 failed(&error);
@@ -155,7 +162,7 @@ impl Leadership {
 
     /// Deletes the pods that are due, of all namespaces concurrently.
     async fn pod_round(&self, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
-        let mut pods = PodsUnderWay::new(self, settings);
+        let mut pods = PodsUnderWay::new(self, settings.pod_age());
         let due = pods.begin_due().await?;
         let (mut done, mut unanswered) = (CleanedUp { more: due >= ROUND as usize, ..CleanedUp::default() }, None);
         // A namespace may be at fault itself; if none answers, the cluster is down.

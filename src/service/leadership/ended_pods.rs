@@ -11,7 +11,7 @@ use futures::{
     stream::FuturesUnordered,
 };
 
-use super::{Leadership, batch::ROUND, clean_up::CleanUpSettings};
+use super::{Leadership, batch::ROUND};
 use crate::{
     cluster::{self, Manifest},
     service::error::{Error, error_chain},
@@ -34,21 +34,22 @@ pub(super) struct Ended {
 /// The namespaces whose pods are being deleted, concurrently.
 pub(super) struct PodsUnderWay<'a> {
     leadership: &'a Leadership,
-    settings: CleanUpSettings,
+    /// How long a pod is kept after the end of its driver; `None` means forever.
+    age: Option<Duration>,
     tasks: FuturesUnordered<BoxFuture<'a, (String, Result<Ended, Error>)>>,
     namespaces: HashSet<String>,
 }
 
 impl<'a> PodsUnderWay<'a> {
-    pub(super) fn new(leadership: &'a Leadership, settings: CleanUpSettings) -> Self {
-        Self { leadership, settings, tasks: FuturesUnordered::new(), namespaces: HashSet::new() }
+    pub(super) fn new(leadership: &'a Leadership, age: Option<Duration>) -> Self {
+        Self { leadership, age, tasks: FuturesUnordered::new(), namespaces: HashSet::new() }
     }
 
     /// Begins with the pods that are due in other namespaces than those under way. Returns how many there are.
     pub(super) async fn begin_due(&mut self) -> Result<usize, Error> {
         let leadership = self.leadership;
         let mut begun = 0;
-        for (namespace, pods) in leadership.due_pods(&self.settings, &self.namespaces).await? {
+        for (namespace, pods) in leadership.due_pods(self.age, &self.namespaces).await? {
             begun += pods.len();
             self.namespaces.insert(namespace.clone());
             let task = async move {
@@ -73,12 +74,11 @@ impl Leadership {
     /// whose pause is over has one try.
     async fn due_pods(
         &self,
-        settings: &CleanUpSettings,
+        age: Option<Duration>,
         except: &HashSet<String>,
     ) -> Result<BTreeMap<String, Vec<EndedPod>>, Error> {
         let mut due = BTreeMap::<_, Vec<_>>::new();
-        // A pod is deleted before its row.
-        let Some(age) = settings.finished_pod_ttl.into_iter().chain(settings.retention).min() else { return Ok(due) };
+        let Some(age) = age else { return Ok(due) };
         let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(due) };
         let except: Vec<_> = except.iter().cloned().chain(self.silent.paused()).collect();
         for pod in self.store.ended_pods(age, ROUND, &except, Some(until)).await? {
