@@ -233,8 +233,7 @@ impl Service {
             cluster.clone(),
             leases,
             wakeups.clone(),
-            files.clone(),
-            logs.clone(),
+            vec![files.clone(), logs.clone()],
             access.clone(),
         );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
@@ -332,7 +331,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 14] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -345,8 +344,7 @@ impl Service {
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
-            ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
-            ("clean-up of logs", leadership.clone().run_clean_up_of_logs(stop.clone()).boxed()),
+            ("sweeps", leadership.clone().run_sweeps(stop.clone()).boxed()),
             ("summaries of drivers", self.spark_ui.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

@@ -8,6 +8,7 @@ mod kept;
 mod lines;
 mod read;
 mod stored;
+mod sweep;
 mod target;
 mod writer;
 
