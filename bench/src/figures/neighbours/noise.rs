@@ -27,7 +27,7 @@ use crate::{
     figures::request::request,
     gateway::free_port,
     load::{http::Connection, kubernetes::Client},
-    servers::Database,
+    servers::{Database, rows},
 };
 
 /// Submissions in each of its namespaces.
@@ -91,6 +91,9 @@ impl Noise {
         self.submit(bench.size(QUEUED) * NOISY_NAMESPACES.len()).await?;
         self.fail_webhooks(bench.size(DELIVERIES), database).await?;
         let mut connection = database.connect().await?;
+        // What its submissions cost while they are accepted is another figure.
+        rows::vacuum(&mut connection).await?;
+        sqlx::query("CHECKPOINT").execute(&mut connection).await?;
         let queued = "SELECT id FROM submissions WHERE state = 'QUEUED' ORDER BY number LIMIT $1";
         let queued = sqlx::query_scalar(queued).bind(i64::try_from(READERS[2])?);
         let queued: Vec<String> = queued.fetch_all(&mut connection).await?;
