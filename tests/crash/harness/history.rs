@@ -33,7 +33,7 @@ impl History {
                     spark_user, created_at, queued_at, name, owner, labels, fingerprint, pod_uid, started_at, finished_at,
                     exit_code, pod_deleted_at)
                 SELECT id, number, 'FINISHED', $7::jsonb, '4.3.0', $1::text, $2::text, 'old', jsonb_build_object('appId', id, 'resourcePrefix', name, 'driverPod', name,
-                        'driverService', name, 'configMap', name, 'localDir', name), 'old',
+                        'driverService', name, 'configMap', name, 'localDir', md5(id)::uuid), 'old',
                     at, at, name, 'old', '{}', decode(md5(id), 'hex'), md5(id), at, at, 0, at
                 FROM new ORDER BY number RETURNING id, created_at, number
             )
