@@ -63,10 +63,10 @@ openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
 	mv openapi/sparkgate.json.new openapi/sparkgate.json
 
-properties: ## write docs/properties.md from the table in crates/spark/src/keys
+properties: ## write docs/reference/properties.md from the table in crates/spark/src/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
 
-metrics-docs: ## write docs/metrics.md from the list in crates/metrics/src/catalogue.rs
+metrics-docs: ## write docs/reference/metrics.md from the list in crates/metrics/src/catalogue.rs
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test monitoring the_metrics_page
 
 allocations: ## write the costs of a submission (allocations, statements, calls) to tests/allocations/expected.json

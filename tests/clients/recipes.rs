@@ -105,7 +105,7 @@ fn the_recipes_of_the_readme_work() {
 
 #[test]
 fn the_recipes_of_the_api_work() {
-    assert!(follow(&Dev::with_spark(), "docs/api.md") > 20);
+    assert!(follow(&Dev::with_spark(), "docs/use/api.md") > 20);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `docs/comparison.md` says of Sparkgate, compared with the program: a page for evaluators must not deny what is there.
+//! What `docs/start/comparison.md` says of Sparkgate, compared with the program: a page for evaluators must not deny what is there.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const CLAIMS: [(&str, &str, &str); 14] = [
     ("files from the client's disk", "uploaded", "src/service/files.rs"),
     ("web interface", "console", "src/api/console.rs"),
     ("metrics", "Prometheus", "crates/metrics/src/catalogue.rs"),
-    ("lineage", "OpenLineage", "docs/webhooks.md"),
+    ("lineage", "OpenLineage", "docs/integrate/webhooks.md"),
     ("audit", "denied", "crates/store/src/audit.rs"),
     ("Helm chart", "yes", "charts/sparkgate/Chart.yaml"),
 ];
@@ -23,7 +23,7 @@ const CLAIMS: [(&str, &str, &str); 14] = [
 #[test]
 fn the_comparison_denies_nothing_that_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/comparison.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/start/comparison.md")).unwrap();
     for (row, word, file) in CLAIMS {
         let line = page.lines().find(|line| line.starts_with(&format!("| {row} |")));
         let cell = line.unwrap_or_else(|| panic!("no row {row}")).rsplit('|').nth(1).unwrap();

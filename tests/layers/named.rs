@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 /// The documents whose claims name tests.
-const DOCUMENTS: [&str; 2] = ["ARCHITECTURE.md", "docs/reliability.md"];
+const DOCUMENTS: [&str; 2] = ["ARCHITECTURE.md", "docs/operate/reliability.md"];
 
 #[test]
 fn every_test_that_a_document_names_exists() {
