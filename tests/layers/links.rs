@@ -106,3 +106,15 @@ fn every_page_that_a_file_names_exists() {
     assert!(named > 100, "only {named} found");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
+
+#[test]
+fn the_pages_for_strangers_stay_short() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (page, limit) in [("README.md", 150), ("ARCHITECTURE.md", 250)] {
+        let lines = fs::read_to_string(root.join(page)).unwrap().lines().count();
+        assert!(
+            lines <= limit,
+            "{page} has {lines} lines, and {limit} at most: move what only some readers need to docs/"
+        );
+    }
+}
