@@ -8,10 +8,11 @@ use std::{
 /// The layers that are folders of the service; the others are crates.
 const FOLDERS: [&str; 3] = ["api", "app", "service"];
 
-/// Returns the documents whose claims name tests and files: the map, the guarantees, and the pages of the internals.
+/// Returns the documents whose claims name tests and files: the map, the rules, the guarantees, and the pages of the internals.
 fn documents(root: &Path) -> Vec<PathBuf> {
     let pages = fs::read_dir(root.join("docs/internals")).unwrap().map(|entry| entry.unwrap().path());
-    pages.chain([root.join("ARCHITECTURE.md"), root.join("docs/operate/reliability.md")]).collect()
+    let others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/operate/reliability.md"];
+    pages.chain(others.map(|page| root.join(page))).collect()
 }
 
 /// Returns the texts between backticks, outside fenced blocks.
