@@ -12,7 +12,7 @@ const SKIPPED: [&str; 6] = ["target", ".git", "node_modules", ".venv", "corpus",
 const ENDS: [&str; 9] = ["rs", "md", "py", "yaml", "yml", "json", "toml", "txt", "html"];
 
 /// Collects the text files below `folder`, also those without an extension.
-fn texts(folder: &Path, into: &mut Vec<PathBuf>) {
+pub(crate) fn texts(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
