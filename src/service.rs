@@ -22,6 +22,7 @@ mod leadership;
 mod options;
 mod overview;
 mod pod_follower;
+mod ports;
 mod prepared;
 mod rate_limits;
 mod redaction;
@@ -48,7 +49,14 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::{effects::Effects, leadership::leases::Leases, signing_keys::SigningKeys, wakeups::Wakeups};
+use self::{
+    effects::Effects,
+    judgement::Rules,
+    leadership::leases::Leases,
+    ports::{Attachment, Attachments},
+    signing_keys::SigningKeys,
+    wakeups::Wakeups,
+};
 use crate::{
     access::Principal,
     cluster::Cluster,
@@ -198,6 +206,12 @@ impl Service {
         );
         let effects = Arc::new(effects);
         let files = Arc::new(Files::new(store.clone(), installation.clone()));
+        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
+        let webhooks = Arc::new(webhooks);
+        // The rules come first: what they refuse costs no file a copy.
+        let attachments: Vec<Arc<dyn Attachment>> =
+            vec![Arc::new(Rules(access.clone())), files.clone(), webhooks.clone()];
+        let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
             cluster.clone(),
@@ -205,14 +219,11 @@ impl Service {
             health.clone(),
             wakeups.clone(),
             effects.clone(),
-            access.clone(),
             keys.clone(),
-            files.clone(),
+            attachments.clone(),
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
-        let webhooks = Arc::new(webhooks);
         let leadership =
             Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
@@ -225,17 +236,8 @@ impl Service {
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
-        let submissions = Submissions::new(
-            store,
-            cluster,
-            installation,
-            settings,
-            wakeups,
-            logs.clone(),
-            keys.clone(),
-            files.clone(),
-            webhooks.clone(),
-        );
+        let submissions =
+            Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone(), attachments);
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,
