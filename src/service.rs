@@ -121,6 +121,7 @@ pub use self::{
     },
     submissions::{
         Submissions,
+        document::Document,
         failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
@@ -225,7 +226,7 @@ impl Service {
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
         let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone());
+            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), vec![files.clone(), logs.clone()]);
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -312,7 +313,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 14] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -325,8 +326,7 @@ impl Service {
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
-            ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
-            ("clean-up of logs", leadership.clone().run_clean_up_of_logs(stop.clone()).boxed()),
+            ("sweeps", leadership.clone().run_sweeps(stop.clone()).boxed()),
             ("summaries of drivers", self.spark_ui.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

@@ -35,7 +35,7 @@ use super::AppState;
 use reply::Reply;
 
 pub use audit::audit_line;
-pub(super) use id::{Id, find, not_found as no_such_submission};
+pub(super) use id::{Id, document, find, not_found as no_such_submission};
 /// Parameters that pages have, too.
 pub(super) mod parameter {
     pub(in crate::api) use super::{logs::executor, query::attempt};

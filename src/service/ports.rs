@@ -12,12 +12,15 @@
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored |
 //!
 //! A port that has nothing to do returns `None`, which costs nothing.
+//!
+//! What a feature keeps for submissions outlives some of them: a [`Sweep`] deletes what no submission refers to any more. One replica
+//! sweeps for all, under a lease.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{error::Error, options::SubmissionOptions};
+use super::{error::Error, leadership::clock::DatabaseClock, options::SubmissionOptions};
 use crate::{
     cluster::Manifest,
     spark::{CreateSubmissionRequest, Refusal},
@@ -53,6 +56,18 @@ pub(super) trait Attachment: Send + Sync {
     fn resolve<'a>(&'a self, _: &'a Attempt<'a>, _: &'a mut Manifest) -> Step<'a, Resolution> {
         None
     }
+}
+
+/// The clean-up of what a feature keeps.
+pub(super) trait Sweep: Send + Sync {
+    /// The name of the lease.
+    fn lease(&self) -> &'static str;
+
+    /// Whether the feature keeps anything.
+    fn is_needed(&self) -> bool;
+
+    /// Runs rounds without an end. Nothing is deleted for its age while the clock of the database is doubted.
+    fn rounds<'a>(&'a self, clock: &'a DatabaseClock) -> BoxFuture<'a, ()>;
 }
 
 /// A submission that isn't accepted yet.

@@ -1,5 +1,6 @@
 //! Submissions: accepts them, shows them, and takes requests to kill them.
 
+pub(super) mod document;
 pub(super) mod failure_reason;
 mod fingerprint;
 mod limits;

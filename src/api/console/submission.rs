@@ -20,11 +20,11 @@ use crate::{
     api::{
         AppState,
         server_span::spawn,
-        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, spark_ui_of},
+        v1::{Caller, Id, Problem, RERUN_OF, document, no_such_submission, spark_ui_of},
     },
     service::{
-        AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, Summary,
-        UsageOf,
+        AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
+        Summary, UsageOf,
     },
     submission::{ExecutorRecord, SubmissionId, advice},
 };
@@ -76,7 +76,7 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let submission = find(service, caller, id).await?;
+    let Document { submission, why, usage, spark } = document(service, caller, id).await?;
     let may_audit = caller.require(Action::ReadAudit).is_ok();
     let filter = AuditFilter { submission: Some(id.to_string()), tenant: None };
     let audit = async {
@@ -85,21 +85,12 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
             false => Ok(Vec::new()),
         }
     };
-    let usage = async {
-        match submission.pod_uid.is_some() || submission.attempt > 1 {
-            true => service.usage.of_submission(caller, id).await.map(Some),
-            false => Ok(None),
-        }
-    };
-    let (why, events, attempts, executors, usage, audit, request, spark) = tokio::try_join!(
-        service.submissions.failure_reason(&submission),
+    let (events, attempts, executors, audit, request) = tokio::try_join!(
         service.events.submission_events(caller, id, 0, EVENTS),
         service.submissions.attempts(caller, id),
         service.submissions.executors(caller, id, None, EXECUTORS),
-        usage,
         audit,
         service.submissions.request(caller, id),
-        service.spark_ui.summary(caller, id),
     )?;
     Ok(Details {
         may_kill: caller.killable().covers(&submission.tenant, &submission.principal),
