@@ -21,6 +21,7 @@ use crate::{
         jwt::{SharedSecret, SharedSecretError},
     },
     metrics::file_read,
+    store::Store,
 };
 
 /// How often the file is compared with what was read. Kubernetes updates a mounted `ConfigMap` about once a minute.
@@ -112,9 +113,17 @@ impl AccessFile {
     }
 
     /// Reads the file again whenever it changes, until `stop`. Requests that have begun keep the access that they began with.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    /// The database numbers each content as soon as it is read.
+    pub async fn run(self: Arc<Self>, store: Store, stop: CancellationToken) {
         let Some(path) = self.path.clone() else { return stop.cancelled().await };
-        while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
+        loop {
+            // A launch asks again.
+            if let Err(error) = self.current().file().generation.number(&store).await {
+                tracing::debug!("the access file has no number yet: {}", error_chain(&error));
+            }
+            if stop.run_until_cancelled(sleep(LOOK)).await.is_none() {
+                return;
+            }
             self.look_at(&path);
         }
     }
@@ -180,6 +189,6 @@ fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, Acc
         let path = jws.secret_file.clone();
         SharedSecret::parse(&read(&path)?).map_err(|source| AccessError::Secret { path, source })
     });
-    let tenancy = Tenancy::new(access, secret.transpose()?, settings);
+    let tenancy = Tenancy::new(access, content, secret.transpose()?, settings);
     tenancy.map_err(|source| AccessError::Policy { path: path.to_owned(), source })
 }

@@ -3,7 +3,9 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io::Write,
+    path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -20,15 +22,17 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
+    files::FileStore,
     sandbox::apiserver::Apiserver,
     service::{
-        AccessFile, Caps, EncryptionKeys, KeyRequest, PriceSettings, Service, Settings, SparkSettings, Submitter,
+        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, PriceSettings, Service, Settings,
+        SparkSettings, Submitter,
     },
     store::Store,
 };
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{Layer, ServiceExt, util::MapRequestLayer};
 
 /// Two tenants with a namespace each. Keys have their roles themselves.
@@ -39,6 +43,19 @@ tenants:
   blue: {namespaces: [blue]}
 limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
 ";
+
+/// Returns settings of files for clients that are never too slow, and whose errors come at once.
+pub(crate) fn file_settings() -> FileSettings {
+    FileSettings {
+        base_url: "http://gateway:6066".to_owned(),
+        driver_url: None,
+        largest: 1 << 20,
+        part: 1 << 20,
+        unused_ttl: None,
+        patience: Duration::ZERO,
+        pace: Pace::SLOWEST,
+    }
+}
 
 /// A gateway, and its access file.
 pub(crate) struct World {
@@ -101,6 +118,20 @@ impl World {
         service.pods.take_in(None, [listed]).await;
         let router = router(service.clone(), HttpSettings::default()).unwrap();
         Self { service, router, file, pool, client }
+    }
+
+    /// Keeps files in a directory.
+    pub(crate) fn keep_files(&mut self, dir: &Path, settings: FileSettings) {
+        self.service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
+        self.router = router(self.service.clone(), HttpSettings::default()).unwrap();
+    }
+
+    /// Reads the access file whenever it changes, until the guard is dropped.
+    pub(crate) fn follow_access_file(&self) -> DropGuard {
+        let stop = CancellationToken::new();
+        let guard = stop.clone().drop_guard();
+        tokio::spawn(self.service.access.clone().run(Store::new(self.pool.clone()), stop));
+        guard
     }
 
     /// Gives usage prices from now on.

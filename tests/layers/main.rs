@@ -10,6 +10,7 @@ mod log_lines;
 mod named;
 mod paths;
 mod rules;
+mod setup;
 
 use std::path::{Path, PathBuf};
 
