@@ -10,7 +10,7 @@ use crate::links::texts;
 /// The evidence of a feature in the program.
 #[derive(Clone, Copy)]
 enum Evidence {
-    /// A path of the OpenAPI document.
+    /// A path of `openapi/sparkgate.json`.
     Endpoint(&'static str),
     /// A row of `docs/reference/settings.md`.
     Setting(&'static str),
