@@ -114,7 +114,7 @@ pub(super) struct AdoptCluster {
 pub(super) struct Render {
     #[command(flatten)]
     pub(super) spark: Spark,
-    /// A policy (docs/policy.md) that judges the driver: its rules as YAML, without the word `policy`. The exit code is 1 if the
+    /// A policy (docs/operate/policy.md) that judges the driver: its rules as YAML, without the word `policy`. The exit code is 1 if the
     /// driver breaks one.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -140,7 +140,7 @@ impl Render {
 
 #[derive(Debug, Args)]
 pub(super) struct Admission {
-    /// The access file (docs/access.md).
+    /// The access file (docs/operate/access.md).
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
     pub(super) access_file: PathBuf,
     /// The gateway's service account: NAMESPACE/NAME.

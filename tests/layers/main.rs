@@ -5,6 +5,7 @@
 
 mod circles;
 mod claims;
+mod links;
 mod log_lines;
 mod named;
 mod paths;

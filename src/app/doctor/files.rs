@@ -151,7 +151,7 @@ fn access_alone(settings: &Serve) -> Finding {
         Ok(_) => Finding::ok(ACCESS, "the access file can be read"),
         Err(error) => {
             let message = format!("--access-file: {}: {error:#}", path.display());
-            Finding::failure(ACCESS, message, "correct the file (docs/access.md)")
+            Finding::failure(ACCESS, message, "correct the file (docs/operate/access.md)")
         }
     }
 }
@@ -161,7 +161,7 @@ fn no_access_file(settings: &Serve) -> Finding {
     if settings.http.listen.ip().is_loopback() {
         Finding::ok(ACCESS, text)
     } else {
-        Finding::warning(ACCESS, text, "write an access file (docs/access.md) and give --access-file")
+        Finding::warning(ACCESS, text, "write an access file (docs/operate/access.md) and give --access-file")
     }
 }
 
@@ -184,7 +184,7 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
         }
         Err(error) => {
             let message = format!("--access-file: {}", error_chain(&error));
-            findings.push(Finding::failure(ACCESS, message, "correct the file (docs/access.md)"));
+            findings.push(Finding::failure(ACCESS, message, "correct the file (docs/operate/access.md)"));
             None
         }
     }
@@ -195,7 +195,7 @@ fn keys(settings: &Serve, findings: &mut Vec<Finding>) -> Option<EncryptionKeys>
     let Some(path) = &settings.encryption_key_file else {
         let text = "secrets in properties and variables of submissions are stored in plain text, and a copy of the database is enough \
                     to sign URLs of files and tickets of Spark UIs";
-        let remedy = "give --encryption-key-file (docs/security.md)";
+        let remedy = "give --encryption-key-file (docs/operate/security.md)";
         findings.push(Finding::warning(CHECK, text, remedy));
         return Some(EncryptionKeys::none());
     };
@@ -208,7 +208,7 @@ fn keys(settings: &Serve, findings: &mut Vec<Finding>) -> Option<EncryptionKeys>
         }
         Err(error) => {
             let message = format!("--encryption-key-file: {}", error_chain(&error));
-            findings.push(Finding::failure(CHECK, message, "correct the file (docs/security.md)"));
+            findings.push(Finding::failure(CHECK, message, "correct the file (docs/operate/security.md)"));
             None
         }
     }

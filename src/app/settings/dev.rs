@@ -15,7 +15,7 @@ pub(in crate::app) struct Dev {
     /// Listening address of the sandbox's Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067")]
     pub(in crate::app) sandbox_listen: SocketAddr,
-    /// Another listening address of the gateway, for clients of Livy (docs/livy.md).
+    /// Another listening address of the gateway, for clients of Livy (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
@@ -28,13 +28,13 @@ pub(in crate::app) struct Dev {
     /// A spark-defaults.conf with defaults for properties that requests don't set.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
+    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/use/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
-    /// URL of an ended application in a History Server, such as <http://127.0.0.1:18080/history/{appId}/jobs/> (docs/spark-ui.md).
+    /// URL of an ended application in a History Server, such as <http://127.0.0.1:18080/history/{appId}/jobs/> (docs/use/spark-ui.md).
     #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
     pub(in crate::app) spark_history_url: Option<HistoryUrl>,
     /// Admit only clients with a token, on a machine that you share: it is written to the file `token` in the directory, where

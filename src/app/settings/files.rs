@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Files {
     /// Where uploaded files are kept: a directory that all replicas share, or <s3://bucket/prefix>, gs://…, az://…, with credentials in
-    /// the variables of these stores (docs/files.md) [default: no files can be uploaded].
+    /// the variables of these stores (docs/use/files.md) [default: no files can be uploaded].
     #[arg(long, env = "SPARKGATE_FILES_URL", value_name = "URL", requires = "files_base_url")]
     files_url: Option<String>,
     /// URL of the gateway for drivers and executors, which fetch their files there, such as <http://sparkgate.sparkgate.svc:6066>.

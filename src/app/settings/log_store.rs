@@ -15,7 +15,7 @@ const LARGEST: Size = Size::gib(1);
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct LogStore {
     /// Where the whole logs of drivers and executors are stored: a directory that all replicas share, or <s3://bucket/prefix>, gs://…,
-    /// az://…, as for `--files-url` (docs/driver-logs.md) [default: only the end of a driver's log is kept, see `--kept-log`].
+    /// az://…, as for `--files-url` (docs/use/driver-logs.md) [default: only the end of a driver's log is kept, see `--kept-log`].
     #[arg(long, env = "SPARKGATE_LOGS_URL", value_name = "URL")]
     logs_url: Option<String>,
     /// Maximum size of the stored log of one container, such as 500MiB or 5GiB: what follows isn't stored.

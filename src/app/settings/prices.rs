@@ -9,7 +9,7 @@ use crate::{
 
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::app) struct Prices {
-    /// Price of one core for one hour, such as 0.04: usage has a cost then (docs/usage.md). Tenants of the access file may have
+    /// Price of one core for one hour, such as 0.04: usage has a cost then (docs/use/usage.md). Tenants of the access file may have
     /// prices of their own.
     #[arg(long, env = "SPARKGATE_PRICE_PER_CORE_HOUR", value_name = "PRICE", value_parser = price)]
     price_per_core_hour: Option<String>,

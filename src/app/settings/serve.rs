@@ -45,7 +45,7 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) limits: Limits,
     #[command(flatten)]
     pub(in crate::app) prices: Prices,
-    /// The access file: how callers are authenticated, tenants and roles (docs/access.md). It is read again when it changes.
+    /// The access file: how callers are authenticated, tenants and roles (docs/operate/access.md). It is read again when it changes.
     /// Without it, every caller may do everything.
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
     pub(in crate::app) access_file: Option<PathBuf>,
@@ -53,11 +53,11 @@ pub(in crate::app) struct Serve {
     #[arg(long, env = "SPARKGATE_AUDIT_LOG", value_name = "FILE|-", requires = "access_file")]
     pub(in crate::app) audit_log: Option<PathBuf>,
     /// File with keys that encrypt secrets of submissions in the database: ID:KEY on each line, the key as base64 of 32 bytes. The
-    /// first key encrypts, all decrypt. The file is read again when it changes (docs/security.md).
+    /// first key encrypts, all decrypt. The file is read again when it changes (docs/operate/security.md).
     #[arg(long, env = "SPARKGATE_ENCRYPTION_KEY_FILE", value_name = "FILE")]
     pub(in crate::app) encryption_key_file: Option<PathBuf>,
     /// Export traces over OTLP (http/protobuf) to the collector at this URL, such as <http://collector:4318>. The variables of
-    /// OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well (docs/traces.md) [default: no traces].
+    /// OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well (docs/operate/traces.md) [default: no traces].
     #[arg(long, env = "SPARKGATE_OTLP_ENDPOINT", value_name = "URL")]
     pub(in crate::app) otlp_endpoint: Option<String>,
 }
@@ -99,11 +99,11 @@ pub(in crate::app) struct Http {
     #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) management_listen: Option<SocketAddr>,
     /// Third listening address, for clients of Livy such as Airflow's `LivyOperator`: Livy's batches at its root, with the same TLS and
-    /// authentication (docs/livy.md).
+    /// authentication (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Listening address for drivers and executors, with nothing but the signed URLs of uploaded files, and with the same TLS: a network
-    /// policy can then keep them away from the APIs. `--files-base-url` has to lead there (docs/files.md).
+    /// policy can then keep them away from the APIs. `--files-base-url` has to lead there (docs/use/files.md).
     #[arg(long, env = "SPARKGATE_FILES_LISTEN", value_name = "ADDR", requires = "files_url")]
     pub(in crate::app) files_listen: Option<SocketAddr>,
     /// Path of the first listening address below which Livy's batches are served as well, such as `/livy`, or `/` for its root.
@@ -270,17 +270,17 @@ pub(in crate::app) struct Spark {
     /// A spark-defaults.conf with defaults for properties that requests don't set.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
+    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/use/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// A file with the Spark releases that requests may select besides --spark-version: the image, defaults and templates of each
-    /// line (docs/spark-versions.md).
+    /// line (docs/use/spark-versions.md).
     #[arg(long, env = "SPARKGATE_SPARK_LINES_FILE", value_name = "FILE")]
     pub(in crate::app) spark_lines_file: Option<PathBuf>,
     /// `SPARK_USER` of drivers whose submission names no user [default: the account that the gateway runs as].
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
-    /// A regular expression for names and values that are secrets besides those that are known (docs/security.md).
+    /// A regular expression for names and values that are secrets besides those that are known (docs/operate/security.md).
     #[arg(long, env = "SPARKGATE_SECRET_PATTERN", value_name = "REGEX")]
     pub(in crate::app) secret_pattern: Option<SecretPattern>,
 }

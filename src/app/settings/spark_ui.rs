@@ -8,12 +8,12 @@ use crate::service::{HistoryUrl, SparkUiSettings, UiOrigin};
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct SparkUi {
     /// Serve the Spark UIs of running drivers to those who may read their submissions. The gateway connects to the address of the driver's
-    /// pod, which a `NetworkPolicy` must permit (docs/spark-ui.md).
+    /// pod, which a `NetworkPolicy` must permit (docs/use/spark-ui.md).
     #[arg(long, env = "SPARKGATE_SPARK_UI", default_value_t = true, action = ArgAction::Set)]
     spark_ui: bool,
     /// Origin at which Spark UIs are served, and nothing else, such as <https://ui.example.org>. With `{id}` at the beginning of its host,
     /// <https://{id}.ui.example.org>, each submission has an origin of its own, in which its pages have the storage of browsers
-    /// (docs/spark-ui.md). Without it, UIs are at the gateway's own address.
+    /// (docs/use/spark-ui.md). Without it, UIs are at the gateway's own address.
     #[arg(long, env = "SPARKGATE_SPARK_UI_URL", value_name = "URL")]
     spark_ui_url: Option<UiOrigin>,
     /// URL of an ended application in your History Server, such as <https://history.example.org/history/{appId}/jobs/>. `{appId}` stands for

@@ -285,11 +285,11 @@ class Problem(Document):
     status: int
     title: str
     type: str
-    """The kind of problem; `docs/problems.md` lists all kinds."""
+    """The kind of problem; `docs/reference/problems.md` lists all kinds."""
 
 
 class Role(OpenEnum):
-    """A role in a tenant (docs/access.md)."""
+    """A role in a tenant (docs/operate/access.md)."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"

@@ -57,7 +57,7 @@ fn the_example_is_valid() {
 
 #[test]
 fn the_first_file_of_the_documentation_is_valid() {
-    let page = include_str!("../../../../docs/access.md");
+    let page = include_str!("../../../../docs/operate/access.md");
     let (_, block) = page.split_once("```yaml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let lines: Vec<_> = block.lines().map(|line| line.strip_prefix("   ").unwrap_or(line)).collect();

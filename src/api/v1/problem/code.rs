@@ -188,11 +188,11 @@ mod tests {
 
     #[test]
     fn every_problem_is_documented() {
-        let page = include_str!("../../../../docs/problems.md");
+        let page = include_str!("../../../../docs/reference/problems.md");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         for code in Code::ALL {
             let row = format!("| `{}` | {} | {} |", code.as_str(), code.status(), code.title());
-            assert!(rows.iter().any(|line| line.starts_with(&row)), "docs/problems.md lacks {row}");
+            assert!(rows.iter().any(|line| line.starts_with(&row)), "docs/reference/problems.md lacks {row}");
         }
         assert_eq!(rows.len(), Code::ALL.len());
     }

@@ -68,7 +68,7 @@ async fn pods(world: &World) -> Vec<String> {
 }
 
 /// Returns whether the watch selects a pod. A list doesn't have the others: if a replica is killed between the end of a submission
-/// and the removal of the finalizer, only clean-up finds them (docs/reliability.md), by the name and the uid in the row.
+/// and the removal of the finalizer, only clean-up finds them (docs/operate/reliability.md), by the name and the uid in the row.
 fn is_selected(metadata: &ObjectMeta) -> bool {
     let instance = metadata.labels.as_ref().and_then(|labels| labels.get(INSTANCE));
     instance.is_some_and(|instance| instance != NO_INSTANCE)
