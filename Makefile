@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs settings allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ settings: ## write docs/reference/settings.md and the schema of the chart's sett
 
 allocations: ## write the costs of a submission (allocations, statements, calls) to tests/allocations/expected.json
 	SPARKGATE_WRITE_ALLOCATIONS=1 scripts/test --test allocations
+
+house: ## print the sizes of crates, knots of imports, long functions, names, tests and pages
+	@scripts/house
 
 fmt: ## format the code
 	cargo fmt --all

@@ -2,6 +2,7 @@
 //! state, its use cases and its loop in one folder. Other files here are parts that these types share.
 
 mod access_file;
+mod access_generation;
 mod api_keys;
 mod audit;
 mod authenticator;
@@ -155,6 +156,8 @@ pub struct Service {
     pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
     signing: Arc<SigningKeys>,
+    /// The database, which numbers contents of the access file.
+    store: Store,
 }
 
 impl Service {
@@ -197,7 +200,7 @@ impl Service {
         let webhooks = Arc::new(webhooks);
         // The rules come first: what they refuse costs no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![Arc::new(Rules(access.clone())), files.clone(), webhooks.clone()];
+            vec![Arc::new(Rules::new(access.clone(), store.clone())), files.clone(), webhooks.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
@@ -211,8 +214,14 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), vec![files.clone(), logs.clone()]);
+        let leadership = Leadership::new(
+            store.clone(),
+            cluster.clone(),
+            leases,
+            wakeups.clone(),
+            vec![files.clone(), logs.clone()],
+            access.clone(),
+        );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), prices);
@@ -223,8 +232,16 @@ impl Service {
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
-        let submissions =
-            Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone(), attachments);
+        let submissions = Submissions::new(
+            store.clone(),
+            cluster,
+            installation,
+            settings,
+            wakeups,
+            logs.clone(),
+            keys.clone(),
+            attachments,
+        );
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,
@@ -246,6 +263,7 @@ impl Service {
             spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
             signing: Arc::new(signing),
+            store,
         })
     }
 
@@ -270,7 +288,7 @@ impl Service {
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
-            ("access file", self.access.clone().run(stop.clone()).boxed()),
+            ("access file", self.access.clone().run(self.store.clone(), stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),

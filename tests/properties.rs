@@ -17,7 +17,7 @@ What becomes of the properties that Spark reads for a driver on Kubernetes. The 
 
 A `*` stands for a name. *Since* is the Spark release that brought the property: an older one hands it on like any other
 text. Properties that aren't here reach the driver as they are, if they begin with `spark.`. A *file's name* is the name
-of a file that the operator gave ([submitter.md](submitter.md)); a path of the client's is refused.
+of a file that the operator gave ([submitter.md](../use/submitter.md)); a path of the client's is refused.
 
 <!-- Written by `make properties` from crates/spark/src/keys. -->
 ";

@@ -89,6 +89,7 @@ impl ErrorCode {
             | Code::Denied
             | Code::Forbidden
             | Code::FileQuotaExceeded
+            | Code::RecordQuotaExceeded
             | Code::NotFound
             | Code::SubmissionNotFound
             | Code::ExecutorNotFound

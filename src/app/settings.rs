@@ -144,7 +144,7 @@ impl Render {
 pub(super) struct Admission {
     /// The access file (docs/operate/access.md).
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
-    pub(super) access: PathBuf,
+    pub(super) access_file: PathBuf,
     /// The gateway's service account: NAMESPACE/NAME.
     #[arg(long, default_value = "sparkgate/sparkgate", value_name = "ACCOUNT")]
     pub(super) gateway: GatewayAccount,

@@ -13,9 +13,12 @@ use super::{
     tenancy::{PolicyFaults, Tenancy},
     watched::{Watched, time_to_look},
 };
-use crate::access::{
-    Access, AccessFileError,
-    jwt::{SharedSecret, SharedSecretError},
+use crate::{
+    access::{
+        Access, AccessFileError,
+        jwt::{SharedSecret, SharedSecretError},
+    },
+    store::Store,
 };
 
 /// The name of the file in metrics.
@@ -91,8 +94,19 @@ impl AccessFile {
     }
 
     /// Reads the file again whenever it changes, until `stop`. Requests that have begun keep the access that they began with.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        while time_to_look(&stop).await {
+    /// The database numbers each content as soon as it is read.
+    pub async fn run(self: Arc<Self>, store: Store, stop: CancellationToken) {
+        if self.path.is_none() {
+            return stop.cancelled().await;
+        }
+        loop {
+            // A launch asks again.
+            if let Err(error) = self.current().file().generation.number(&store).await {
+                tracing::debug!("the access file has no number yet: {}", error_chain(&error));
+            }
+            if !time_to_look(&stop).await {
+                return;
+            }
             self.look();
         }
     }
@@ -128,6 +142,6 @@ fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, Acc
         let path = jws.secret_file.clone();
         SharedSecret::parse(&read(&path)?).map_err(|source| AccessError::Secret { path, source })
     });
-    let tenancy = Tenancy::new(access, secret.transpose()?, settings);
+    let tenancy = Tenancy::new(access, content, secret.transpose()?, settings);
     tenancy.map_err(|source| AccessError::Policy { path: path.to_owned(), source })
 }

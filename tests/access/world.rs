@@ -3,7 +3,9 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io::Write,
+    path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -20,13 +22,17 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
+    files::FileStore,
     sandbox::apiserver::Apiserver,
-    service::{AccessFile, Caps, EncryptionKeys, KeyRequest, Service, Settings, Setup, SparkSettings, Submitter},
+    service::{
+        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, Service, Settings, Setup, SparkSettings,
+        Submitter,
+    },
     store::Store,
 };
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{Layer, ServiceExt, util::MapRequestLayer};
 
 /// Two tenants with a namespace each. Keys have their roles themselves.
@@ -37,6 +43,19 @@ tenants:
   blue: {namespaces: [blue]}
 limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
 ";
+
+/// Returns settings of files for clients that are never too slow, and whose errors come at once.
+pub(crate) fn file_settings() -> FileSettings {
+    FileSettings {
+        base_url: "http://gateway:6066".to_owned(),
+        driver_url: None,
+        largest: 1 << 20,
+        part: 1 << 20,
+        unused_ttl: None,
+        patience: Duration::ZERO,
+        pace: Pace::SLOWEST,
+    }
+}
 
 /// A gateway, and its access file.
 pub(crate) struct World {
@@ -114,6 +133,20 @@ impl World {
     pub(crate) async fn configure(&mut self, change: impl FnOnce(&mut Setup)) {
         change(&mut self.parts.2);
         (self.service, self.router) = started(&self.parts).await;
+    }
+
+    /// Keeps files in a directory.
+    pub(crate) async fn keep_files(&mut self, dir: &Path, settings: FileSettings) {
+        let store = FileStore::open(dir.to_str().unwrap()).unwrap();
+        self.configure(|setup| setup.files = Some((store, settings))).await;
+    }
+
+    /// Reads the access file whenever it changes, until the guard is dropped.
+    pub(crate) fn follow_access_file(&self) -> DropGuard {
+        let stop = CancellationToken::new();
+        let guard = stop.clone().drop_guard();
+        tokio::spawn(self.service.access.clone().run(Store::new(self.pool.clone()), stop));
+        guard
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

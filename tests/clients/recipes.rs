@@ -100,7 +100,12 @@ fn follow(dev: &Dev, page: &str) -> usize {
 
 #[test]
 fn the_recipes_of_the_readme_work() {
-    assert!(follow(&Dev::with_spark(), "README.md") > 10);
+    assert!(follow(&Dev::with_spark(), "README.md") >= 4);
+}
+
+#[test]
+fn the_recipes_of_the_first_steps_work() {
+    assert!(follow(&Dev::with_spark(), "docs/start/first-steps.md") > 10);
 }
 
 #[test]

@@ -150,5 +150,8 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
 fn the_page_has_the_results() {
     let suite = &*SUITE;
     let results = page::results(suite, &Deliberate::read());
-    assert!(page::read().contains(&results), "docs/internals/parity.md must contain (`make parity` writes it):\n{results}");
+    assert!(
+        page::read().contains(&results),
+        "docs/internals/parity.md must contain (`make parity` writes it):\n{results}"
+    );
 }

@@ -199,7 +199,11 @@ impl Report {
             if rank(&word("level")) > rank(level) {
                 *level = word("level");
             }
-            assert!(PAGE.contains(&format!("`{}`", word("check"))), "docs/operate/operations.md lacks {}", word("check"));
+            assert!(
+                PAGE.contains(&format!("`{}`", word("check"))),
+                "docs/operate/operations.md lacks {}",
+                word("check")
+            );
             let needs_remedy = ["warning", "failure"].contains(&finding["level"].as_str().unwrap());
             assert_eq!(finding.get("remedy").is_some(), needs_remedy, "{finding}");
         }

@@ -8,7 +8,9 @@ use crate::gateway::GatewayAccount;
 /// Why no objects can be generated.
 #[derive(Debug, Error)]
 pub enum AdmissionError {
-    #[error("the tenant has all namespaces: list those that its drivers use in an access file (docs/operate/access.md)")]
+    #[error(
+        "the tenant has all namespaces: list those that its drivers use in an access file (docs/operate/access.md)"
+    )]
     NoNamespaces,
     #[error("the policy of tenant {tenant} can't be read: correct it in the access file (docs/operate/policy.md)")]
     Unreadable {

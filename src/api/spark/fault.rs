@@ -81,7 +81,7 @@ impl Fault {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
             Self::Service(service::Error::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
+            Self::Service(service::Error::Denied(_) | service::Error::RecordsFull { .. }) => StatusCode::FORBIDDEN,
             Self::Service(service::Error::ClientIdTaken { .. } | service::Error::NameTaken { .. }) => {
                 StatusCode::CONFLICT
             }

@@ -346,17 +346,20 @@ impl Spark {
 
 /// Returns the person who runs `dev`: as [`account`], but by the machine's list of accounts if there was no login, as under cron.
 pub(in crate::app) fn person() -> String {
-    let listed = || {
-        let (id, accounts) =
-            (rustix::process::getuid().as_raw().to_string(), std::fs::read_to_string("/etc/passwd").ok()?);
-        let of = |line: &str| {
-            let mut fields = line.split(':');
-            let (name, uid) = (fields.next()?, fields.nth(1)?);
-            (uid == id).then(|| name.to_owned())
-        };
-        accounts.lines().find_map(of)
-    };
+    let accounts = || std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let listed = || listed(&accounts(), rustix::process::getuid().as_raw());
     login().or_else(listed).unwrap_or_else(|| "sparkgate".to_owned())
+}
+
+/// Returns the name of an account in a text of passwd(5).
+fn listed(accounts: &str, uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    let of = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (id == uid).then(|| name.to_owned())
+    };
+    accounts.lines().find_map(of)
 }
 
 /// Returns the account that this process runs as, from the variables that a login sets.
@@ -379,6 +382,14 @@ mod tests {
 
     fn listening_on(address: &str) -> Http {
         serve(address).http
+    }
+
+    #[test]
+    fn an_account_is_found_by_its_number_and_not_by_its_group() {
+        let accounts = "root:x:0:0:root:/root:/bin/bash\n# a line\n\nalice:x:1000:1001::/home/alice:/bin/sh\nbob:x:1001:1000::/:\n";
+        for (uid, name) in [(0, Some("root")), (1000, Some("alice")), (1001, Some("bob")), (7, None)] {
+            assert_eq!(listed(accounts, uid).as_deref(), name);
+        }
     }
 
     #[test]

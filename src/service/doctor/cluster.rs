@@ -59,7 +59,11 @@ fn version(server: &ApiServer) -> Finding {
             Finding::warning(CHECK, text, "upgrade Sparkgate when a release for this version is there")
         }
         Some(_) => Finding::ok(CHECK, format!("Kubernetes {version} is supported")),
-        None => Finding::warning(CHECK, format!("the version {version} can't be read"), "compare it with the README"),
+        None => Finding::warning(
+            CHECK,
+            format!("the version {version} can't be read"),
+            "compare it with docs/operate/install.md",
+        ),
     }
 }
 

@@ -159,7 +159,11 @@ fn audit(server: &Server) -> Finding {
         "the role {} owns the audit: a client with its password may change and delete entries, as the gateway never does",
         server.user
     );
-    Finding::warning(CHECK, text, "let another role own the tables, and migrate (docs/operate/reliability.md, \"Privileges\")")
+    Finding::warning(
+        CHECK,
+        text,
+        "let another role own the tables, and migrate (docs/operate/reliability.md, \"Privileges\")",
+    )
 }
 
 /// Without these settings, Postgres may forget what it has confirmed.

@@ -361,6 +361,8 @@ impl Sight {
             Self::Missed(live) => Follow::missed(Row {
                 state: live.state,
                 attempt: live.attempt,
+                namespace: live.namespace.clone(),
+                pod: (!live.pod.is_empty()).then(|| live.pod.clone()),
                 pod_uid: live.pod_uid.clone(),
                 kill: KillCause::default(),
             }),

@@ -64,6 +64,7 @@ impl Webhooks {
                 submission_id: Some(id.clone()),
                 filter: WebhookFilter { states: words(&webhook.states), ..WebhookFilter::default() },
                 secrets: secrets.seal(&own, &self.keys)?,
+                expires_in: None,
                 id: own,
             };
             self.store.attach_webhook(&new).await?;

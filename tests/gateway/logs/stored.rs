@@ -223,6 +223,12 @@ async fn logs_go_with_the_record_of_their_submission(pool: PgPool) {
         site.until(id, DriverState::Finished).await;
         assert!(!stored(&site, id, &LogRequest::default()).await.is_empty());
     }
+    // What is stored counts for the record: the lines with their times.
+    let counted = "SELECT record_bytes - octet_length(objects) - octet_length(request::text)
+                       - coalesce((SELECT octet_length(log) FROM kept_logs k WHERE k.submission_id = id), 0)
+                   FROM submissions JOIN manifests m ON m.submission_id = id WHERE id = $1";
+    let counted: i64 = sqlx::query_scalar(counted).bind(new.as_str()).fetch_one(&site.world.pool).await.unwrap();
+    assert!(counted > 0, "{counted}");
     let logs = &site.service().logs;
     assert_eq!(logs.sweep(Utc::now() + TimeDelta::hours(25)).await.unwrap(), 0, "both have records");
     for table in ["submission_events", "submissions"] {

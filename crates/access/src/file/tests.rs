@@ -37,7 +37,13 @@ fn the_example_is_valid() {
     );
     assert_eq!(
         analytics.limits,
-        TenantLimits { queued: Some(1000), subscribers: Some(100), log_readers: Some(50), file_bytes: Some(1 << 30) }
+        TenantLimits {
+            queued: Some(1000),
+            subscribers: Some(100),
+            log_readers: Some(50),
+            file_bytes: Some(1 << 30),
+            record_bytes: Some(10 << 30),
+        }
     );
     assert!(analytics.named_defaults.matches("nightly-7") && !analytics.named_defaults.matches("huge"));
     let authentication = access.authentication().unwrap();

@@ -11,6 +11,7 @@ pub(in crate::api) enum Code {
     Denied,
     Forbidden,
     FileQuotaExceeded,
+    RecordQuotaExceeded,
     NotFound,
     SubmissionNotFound,
     ExecutorNotFound,
@@ -50,7 +51,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    pub(in crate::api) const ALL: [Code; 43] = [
+    pub(in crate::api) const ALL: [Code; 44] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -59,6 +60,7 @@ impl Code {
         Self::Denied,
         Self::Forbidden,
         Self::FileQuotaExceeded,
+        Self::RecordQuotaExceeded,
         Self::NotFound,
         Self::SubmissionNotFound,
         Self::ExecutorNotFound,
@@ -134,6 +136,9 @@ impl Code {
             Self::Denied => ("denied", 403, "The caller may not do this"),
             Self::Forbidden => ("forbidden", 403, "A browser may not send this request"),
             Self::FileQuotaExceeded => ("file-quota-exceeded", 403, "The files of the tenant take too much"),
+            Self::RecordQuotaExceeded => {
+                ("record-quota-exceeded", 403, "The records of the tenant's submissions take too much")
+            }
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
             Self::ExecutorNotFound => ("executor-not-found", 404, "There is no such executor"),

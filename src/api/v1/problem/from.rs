@@ -17,6 +17,7 @@ impl From<service::Error> for Problem {
                 Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
             }
             service::Error::Full { .. } => Self::new(Code::TooManyRequests, format!("{error}.")),
+            service::Error::RecordsFull { .. } => Self::new(Code::RecordQuotaExceeded, format!("{error}.")),
             service::Error::Busy { .. } => {
                 Self::new(Code::Busy, format!("{error}; nothing was done. Try again in a moment."))
             }
@@ -173,6 +174,16 @@ pub(in crate::api::v1) fn escape(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_a_tenant_are_problems_of_their_own() {
+        let tenant = || "red".to_owned();
+        let busy = Problem::from(service::Error::Busy { tenant: tenant() });
+        assert_eq!((busy.code, busy.retry_after.is_some()), (Code::Busy, true), "{busy:?}");
+        assert!(busy.detail.contains("tenant red") && busy.detail.contains("Try again"), "{busy:?}");
+        let full = Problem::from(service::Error::RecordsFull { tenant: tenant(), bytes: 9, most: 10 });
+        assert_eq!((full.code, full.retry_after), (Code::RecordQuotaExceeded, None), "{full:?}");
+    }
 
     #[test]
     fn a_field_becomes_a_pointer() {

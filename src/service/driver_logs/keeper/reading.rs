@@ -30,6 +30,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const EARLIER: TimeDelta = TimeDelta::seconds(1);
 /// How long a stream may last after the end of its container: that of a failed node never ends.
 const AFTER_END: Duration = Duration::from_secs(10);
+/// Bytes after which a log that is being stored counts for the record of its submission.
+const COUNTED: u64 = 1 << 20;
 /// Tries to read what an ended container wrote, of which none brought anything new.
 const LAST_TRIES: u32 = 5;
 /// Tries to find the row of a pod: that of an executor is written after its first observation. The pause doubles after each.
@@ -229,6 +231,16 @@ impl Reading {
                 return Read::Broken;
             }
             self.parts.stored.wrote();
+            self.count(writer, COUNTED).await;
+        }
+    }
+
+    /// Counts what was stored for the record of the submission, if it is at least so much.
+    async fn count(&self, writer: &mut LogWriter, least: u64) {
+        let Some(bytes) = writer.take_uncounted(least) else { return };
+        let submission = &self.source.submission;
+        if let Err(error) = self.parts.store.add_record_bytes(submission, bytes).await {
+            tracing::debug!(%submission, bytes, "bytes of a stored log aren't counted: {}", error_chain(&error));
         }
     }
 
@@ -247,6 +259,7 @@ impl Reading {
             writer.cut(self.parts.stored.settings.largest);
         }
         self.store(writer).await;
+        self.count(writer, 1).await;
         let mut patience = self.patience();
         while let Err(error) = writer.end(ending?).await {
             patience.wait_after(&error).await;
