@@ -9,6 +9,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    error::error_chain,
     settings::Settings,
     tenancy::{PolicyFaults, Tenancy},
     watched::{Watched, time_to_look},
