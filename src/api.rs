@@ -1,6 +1,6 @@
 //! The HTTP layer: routes and the middleware of every request. Handlers translate; the service below decides.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
 use axum::{
     Extension, Router,
@@ -9,18 +9,21 @@ use axum::{
     middleware::{from_fn, from_fn_with_state, map_response},
     response::Response,
 };
-use body::Bodies;
-use faces::{Face, Faces};
-use request_log::RequestId;
 use tower::ServiceExt;
 
 use crate::service::Service;
+use body::Bodies;
+use compression::{compress, without_length_of_nothing};
+use faces::{Face, Faces};
+use request_log::RequestId;
+use state::AppState;
 
 mod audit;
 mod authn;
 mod body;
 mod browser;
 mod catch_panic;
+mod compression;
 mod console;
 mod cookies;
 mod counted_bytes;
@@ -28,67 +31,42 @@ mod faces;
 mod fetch_metadata;
 mod health;
 mod home;
+mod host;
+mod id;
 mod idempotency_key;
+mod json;
 mod kubeflow;
 mod livy;
+mod nowhere;
 mod openapi;
 mod page_headers;
+mod problem;
+mod query;
 mod request_log;
 mod route_template;
 mod server;
 mod server_span;
+mod session;
 mod session_cookie;
+mod settings;
 mod spark;
 mod spark_ui;
 mod startup;
+mod state;
+mod suggest;
+mod tasks;
+mod time_limit;
 mod v1;
 
-pub use browser::{BrowserSettings, OriginError};
 pub use health::management_router;
 pub use openapi::openapi;
 pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
+pub use settings::{BrowserSettings, HttpSettings, OriginError};
 pub use startup::StartupRouter;
+pub(crate) use suggest::closest;
 pub use v1::audit_line;
-pub(crate) use v1::closest;
 #[doc(hidden)]
 pub use v1::fuzzing;
-
-/// Limits of the HTTP layer.
-#[derive(Debug, Clone)]
-pub struct HttpSettings {
-    /// The largest body of a create request, in bytes: 8 MiB by default.
-    pub max_request_body_bytes: usize,
-    /// The most bytes of all create requests' bodies that are read or held at the same time; more wait. 64 MiB by default, and
-    /// at least one largest body.
-    pub max_body_bytes_in_flight: usize,
-    /// Timeout for receiving a request's body, and again for answering the request.
-    pub request_timeout: Duration,
-    /// The most clients that may follow events or wait for a submission at the same time.
-    pub max_subscribers: usize,
-    /// The path below which Livy's batches are served; `/` for the root. `None` doesn't serve them.
-    pub livy_prefix: Option<String>,
-    pub browser: BrowserSettings,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self {
-            max_request_body_bytes: 8 << 20,
-            max_body_bytes_in_flight: 64 << 20,
-            request_timeout: Duration::from_secs(30),
-            max_subscribers: 2000,
-            livy_prefix: None,
-            browser: BrowserSettings::default(),
-        }
-    }
-}
-
-#[derive(Clone)]
-struct AppState {
-    service: Service,
-    settings: HttpSettings,
-    bodies: Bodies,
-}
 
 /// Returns the router of the gateway's port. Paths without a route go to Spark's protocol, which answers every path.
 ///
@@ -108,7 +86,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     };
     let (all, apart, uis) = (state.clone(), state.clone(), spark_ui::router(state.clone()));
     let router = Router::from(openapi::probes())
-        .merge(openapi::page().layer(from_fn(v1::compress)))
+        .merge(openapi::page().layer(from_fn(compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(
@@ -188,7 +166,7 @@ async fn dispatch(state: AppState, routers: Routers, id: RequestId, request: Req
         face @ (Face::Resources | Face::Console) => {
             let router = if face == Face::Console { routers.console } else { routers.resources };
             let response = answer_of(router, request).await;
-            if is_head { v1::without_length_of_nothing(response) } else { response }
+            if is_head { without_length_of_nothing(response) } else { response }
         }
         Face::Livy => answer_of(routers.livy, without_prefix(request, routers.faces.livy_prefix())).await,
         Face::Kubeflow => kubeflow::serve(&state, request).await,

@@ -12,9 +12,9 @@ use axum::{
 
 use super::{
     faces::{Face, Faces},
+    problem::reason::Reason,
     route_template::{FILE, SUBMISSIONS, route_of},
-    server_span::spawn,
-    v1::Reason,
+    tasks::spawn,
 };
 use crate::{
     service::{Audit, AuditSubject, RequestedChange, Session, Verdict},

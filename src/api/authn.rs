@@ -18,12 +18,12 @@ use super::{
     audit, console,
     counted_bytes::CountedBytes,
     faces::{Face, Faces},
+    problem::Code,
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
     server::Peer,
     session_cookie,
     spark_ui::page::wants_page,
-    v1,
 };
 use crate::{
     access::Action,
@@ -204,7 +204,7 @@ fn password(headers: &HeaderMap) -> Option<String> {
 fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> Response {
     metrics().requests_limited.with([exceeded.limit]).inc();
     let detail = format!("{exceeded}; an operator of the gateway can raise it.");
-    let mut response = faces.refused(v1::Code::RateLimited, path, detail, id);
+    let mut response = faces.refused(Code::RateLimited, path, detail, id);
     if let Some(time) = exceeded.retry_after {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -236,15 +236,15 @@ fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, issuers: &[String]) ->
     response
 }
 
-fn answer_to(why: &Unauthenticated) -> (v1::Code, Option<HeaderValue>) {
+fn answer_to(why: &Unauthenticated) -> (Code, Option<HeaderValue>) {
     tracing::debug!(%why, "request without a caller");
     match why {
         Unauthenticated::Missing | Unauthenticated::UnknownSession => {
-            (v1::Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE)))
+            (Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE)))
         }
-        Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
-        Unauthenticated::Limited(_) => (v1::Code::RateLimited, None),
-        Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
+        Unauthenticated::Invalid(_) => (Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
+        Unauthenticated::Limited(_) => (Code::RateLimited, None),
+        Unauthenticated::Unavailable(_) => (Code::AuthenticationUnavailable, None),
     }
 }
 

@@ -14,6 +14,7 @@ mod list;
 mod logs;
 mod operator;
 mod overview;
+mod page;
 mod refusal;
 mod rerun;
 mod rows;
@@ -26,23 +27,22 @@ mod text;
 use axum::{
     Router,
     extract::{Extension, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, Uri, header},
+    http::{StatusCode, Uri, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use maud::Markup;
 
-use super::{AppState, request_log::RequestId, v1};
+use super::{
+    compression::compress,
+    nowhere::{no_such_method, nothing_at},
+    request_log::RequestId,
+    state::AppState,
+    time_limit::in_time,
+};
 use crate::service::Session;
 
 pub(super) use refusal::{internal_error, refused, unauthenticated};
-
-/// Scripts, styles and pictures are files of this gateway; pages are in no frame, and forms go only here. Where a browser knows
-/// trusted types, only the one policy of `live.js` can make elements of text: of pages that this gateway rendered.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
-                      trusted-types sparkgate";
 
 /// Returns whether a path belongs to the console.
 pub(super) fn serves(path: &str) -> bool {
@@ -57,7 +57,7 @@ pub(super) fn is_open(path: &str) -> bool {
 
 /// Returns the router of the console.
 pub(super) fn router(state: AppState) -> Router {
-    let timeout = from_fn_with_state(state.settings.request_timeout, v1::in_time);
+    let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
     Router::new()
         .route("/console", get(async || elsewhere("console/submissions")))
         .route("/console/", get(async || elsewhere("submissions")))
@@ -77,10 +77,10 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/console/signed-out", get(sign_in::signed_out))
         .route_layer(timeout)
         .route("/console/assets/{hash}/{file}", get(assets::file))
-        .fallback(async |uri: Uri| v1::nothing_at(uri.path(), "The submissions are a link above."))
-        .method_not_allowed_fallback(v1::no_such_method)
+        .fallback(async |uri: Uri| nothing_at(uri.path(), "The submissions are a link above."))
+        .method_not_allowed_fallback(no_such_method)
         .layer(from_fn_with_state(state.clone(), finish))
-        .layer(from_fn(v1::compress))
+        .layer(from_fn(compress))
         .layer(Extension(rows::Reads::default()))
         .with_state(state)
 }
@@ -101,30 +101,4 @@ async fn finish(
 /// Redirects to a path relative to that of the request.
 fn elsewhere(location: &'static str) -> Response {
     (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response()
-}
-
-/// Redirects a form to the page that shows what it did.
-fn seen_at(location: String) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
-}
-
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-
-/// Returns a page with the headers of all of them.
-fn page(content: Markup) -> Response {
-    with_headers(content.into_string())
-}
-
-/// Returns a page that is written already.
-fn with_headers(content: impl IntoResponse) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-        // A page of a driver that opens the console has no hold of its window.
-        (OPENER_POLICY, HeaderValue::from_static("same-origin")),
-        // With `no-referrer`, which other pages have, browsers send `Origin: null` with forms, and the gateway refuses them.
-        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-    ];
-    (headers, content).into_response()
 }

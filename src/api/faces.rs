@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{http::StatusCode, response::Response};
 
-use super::{console, kubeflow, livy, request_log::RequestId, spark, v1};
+use super::{console, kubeflow, livy, problem::Code, request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
 /// An API.
@@ -74,9 +74,9 @@ impl Faces {
     }
 
     /// Returns the refusal of a request, in the format of its API.
-    pub(super) fn refused(&self, code: v1::Code, path: String, detail: String, id: &RequestId) -> Response {
+    pub(super) fn refused(&self, code: Code, path: String, detail: String, id: &RequestId) -> Response {
         match self.of(&path) {
-            Face::Resources => v1::refused(code, path, detail, id),
+            Face::Resources => v1::middleware::refused(code, path, detail, id),
             Face::Console => console::refused(code, &path, detail, id),
             Face::Kubeflow => kubeflow::refused(code, &detail),
             Face::Livy => livy::refused(code, &detail),
@@ -90,9 +90,9 @@ impl Faces {
     /// Returns the answer to a request whose handler failed.
     pub(super) fn internal_error(&self, path: String, id: &RequestId) -> Response {
         match self.of(&path) {
-            Face::Resources => v1::internal_error(path, id),
+            Face::Resources => v1::middleware::internal_error(path, id),
             Face::Console => console::internal_error(&path, id),
-            _ => self.refused(v1::Code::InternalError, path, spark::internal_error(id), id),
+            _ => self.refused(Code::InternalError, path, spark::internal_error(id), id),
         }
     }
 }

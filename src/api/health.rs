@@ -11,9 +11,11 @@ use axum::{
     routing::get,
 };
 
-use super::{AppState, request_log};
-use crate::metrics::{CONTENT_TYPE, exposition};
-use crate::service::{Readiness, Reason, Service};
+use super::{request_log, state::AppState};
+use crate::{
+    metrics::{CONTENT_TYPE, exposition},
+    service::{Readiness, Reason, Service},
+};
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
 /// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/metrics.md`).

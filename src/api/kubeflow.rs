@@ -15,9 +15,10 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    AppState, body,
-    server_span::spawn,
-    v1::{Code, Problem, answered_within},
+    problem::{Code, Problem},
+    state::AppState,
+    tasks::spawn,
+    time_limit::answered_within,
 };
 use crate::{
     service::{self, FailureReason, Session, Submission, Target, Waited},
@@ -160,7 +161,7 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
     }
     let caller = request.extensions().get::<Session>().cloned();
     let caller = caller.ok_or_else(|| Problem::internal("the request passed no authentication".to_owned()))?;
-    let (bytes, held) = body::read(request.into_body(), state).await?;
+    let (bytes, held) = state.bodies.read(request.into_body()).await?;
     let NewApplication { submission_id, request, options } = new::parse(&bytes, id)?;
     let (service, submitter) = (state.service.clone(), caller.clone());
     // In its own task, so that a client that disconnects can't leave the submission half accepted.

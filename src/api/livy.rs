@@ -19,9 +19,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{
-    AppState, body, idempotency_key,
-    server_span::spawn,
-    v1::{Code, Problem, Query, Reason, answered_within, in_time, parsed, to_its_end},
+    idempotency_key,
+    problem::{Code, Problem, reason::Reason},
+    query::{Query, parsed},
+    state::AppState,
+    tasks::{spawn, to_its_end},
+    time_limit::{answered_within, in_time},
 };
 use crate::service::{LivyBatch, Session, Submission};
 use batch::{Batch, BatchState};
@@ -81,7 +84,7 @@ async fn create(
 ) -> Result<Response, Problem> {
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::new(Code::InvalidParameter, format!("Idempotency-Key: {reason}.")))?;
-    let (bytes, held) = body::read(request.into_body(), &app).await?;
+    let (bytes, held) = app.bodies.read(request.into_body()).await?;
     let ParsedBatch { request, mut options, mut warnings } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
     options.idempotency_key = key;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.

@@ -6,20 +6,18 @@ use axum::{
     middleware::map_response,
     response::Response,
 };
-use utoipa::{
-    Modify, OpenApi,
-    openapi::{PathItem, path::Operation},
-};
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 mod authentication;
 mod fallback;
+mod operations;
 
 use authentication::Authentication;
 use fallback::Fallback;
 
-use super::{AppState, health, spark, v1};
+use super::{health, problem::ProblemBody, spark, state::AppState, v1};
 
 /// What the routes themselves don't describe. Spark's protocol has no routes: it answers every path.
 #[derive(OpenApi)]
@@ -42,7 +40,7 @@ use super::{AppState, health, spark, v1};
         spark::actions::clear,
         spark::actions::readyz,
     ),
-    components(schemas(v1::ProblemBody))
+    components(schemas(ProblemBody))
 )]
 struct Api;
 
@@ -76,10 +74,6 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Fallback.modify(&mut document);
     Authentication.modify(&mut document);
     document
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use axum::{
     middleware::{Next, from_fn},
     response::Response,
 };
-use tokio::task::JoinHandle;
-use tracing::Instrument;
 
 use super::{
     request_log::{RequestId, text},
@@ -22,11 +20,6 @@ pub(super) fn traced(router: Router) -> Router {
         true => router.layer(from_fn(trace)),
         false => router,
     }
-}
-
-/// Starts a task in the span of its caller, in the log and in the trace.
-pub(super) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-    tokio::spawn(Span::current().enter(future.in_current_span()))
 }
 
 async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {

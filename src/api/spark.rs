@@ -7,11 +7,13 @@ use axum::{
     response::Response,
 };
 
-use super::{AppState, body, idempotency_key, request_log::RequestId};
-use crate::service::Session;
-use crate::spark::{
-    Refusal,
-    rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
+use super::{idempotency_key, request_log::RequestId, state::AppState};
+use crate::{
+    service::Session,
+    spark::{
+        Refusal,
+        rest::{Action, Target, parse_path},
+    },
 };
 
 pub(super) mod actions;
@@ -53,21 +55,21 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     let (body, _held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
-            let (body, held) = body::read(request.into_body(), state).await?;
+            let (body, held) = state.bodies.read(request.into_body()).await?;
             (body, Some(held), key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
         }
         // No other action reads a body or a key, so a body of any size is ignored.
         _ => Default::default(),
     };
     let answer = async {
-        match action {
-            Action::Create => reply::success(&create::create(service, caller, &body, key).await?),
-            Action::Kill => reply::success(&actions::kill(service, caller, id).await?),
-            Action::KillAll => reply::success(&actions::kill_all(service, caller).await?),
-            Action::Status => reply::success(&actions::status(service, &caller, id).await?),
-            Action::Clear => reply::success(&actions::clear(service, caller).await?),
-            Action::Readyz => reply::success(&actions::readyz(service).await?),
-        }
+        Ok(match action {
+            Action::Create => reply::success(&create::create(service, caller, &body, key).await?)?,
+            Action::Kill => reply::success(&actions::kill(service, caller, id).await?)?,
+            Action::KillAll => reply::success(&actions::kill_all(service, caller).await?)?,
+            Action::Status => reply::success(&actions::status(service, &caller, id).await?)?,
+            Action::Clear => reply::success(&actions::clear(service, caller).await?)?,
+            Action::Readyz => reply::success(&actions::readyz(service).await?)?,
+        })
     };
     tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?
 }
@@ -100,9 +102,4 @@ fn without_body(mut response: Response) -> Response {
         response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     }
     response
-}
-
-/// Returns 468, a status code of Spark's own.
-fn unknown_protocol_version() -> StatusCode {
-    StatusCode::from_u16(UNKNOWN_PROTOCOL_VERSION).unwrap_or(StatusCode::BAD_REQUEST)
 }

@@ -22,13 +22,17 @@ use axum::{
 use tower_http::cors::{Any, CorsLayer};
 
 use super::{
-    AppState,
-    browser::host,
+    compression::compress,
     fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page},
+    host::host,
+    id::not_found,
+    problem::{Code, Problem},
     request_log::{self, RequestId},
     route_template::{is_ui, loggable},
     server::Peer,
-    v1::{self, Code, Problem},
+    state::AppState,
+    time_limit::answered_within,
+    v1::{middleware::refused as problem_document, spark_ui::no_ui},
 };
 use crate::service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 use request::{Target, prefix};
@@ -49,7 +53,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/v1/ui/{id}/{ticket}/", any(serve))
         .route("/v1/ui/{id}/{ticket}/{*path}", any(serve))
         .layer(cors)
-        .layer(from_fn(v1::compress))
+        .layer(from_fn(compress))
         .with_state(state)
 }
 
@@ -94,7 +98,7 @@ fn refused(problem: Problem, path: &str, is_page: bool, id: &RequestId) -> Respo
             console: None,
         });
     }
-    let mut response = v1::refused(problem.code, loggable(path).into_owned(), problem.detail, id);
+    let mut response = problem_document(problem.code, loggable(path).into_owned(), problem.detail, id);
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
@@ -114,7 +118,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
         let detail = "Only pages of the same driver may load what a driver serves.";
         return Err(Problem::new(Code::Forbidden, detail));
     }
-    let target = Target::of(&parts.uri).ok_or_else(|| v1::no_spark_ui("There is nothing at this path."))?;
+    let target = Target::of(&parts.uri).ok_or_else(|| no_ui("There is nothing at this path."))?;
     let ui = &state.service.spark_ui;
     // Authentication asks the reader's browser for credentials again, and this is continued with another ticket, at its place.
     let way_back = match &at {
@@ -129,12 +133,12 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
     }
     let ticket = match ticket {
         Ok(ticket) if is_here => ticket,
-        Ok(_) => return Err(v1::no_spark_ui(&format!("This Spark UI is at another host: {}", target.advice()))),
+        Ok(_) => return Err(no_ui(&format!("This Spark UI is at another host: {}", target.advice()))),
         Err(TicketFault::Expired) => {
-            return Err(v1::no_spark_ui(&format!("This URL has expired: {}", target.advice())));
+            return Err(no_ui(&format!("This URL has expired: {}", target.advice())));
         }
         Err(TicketFault::Forged) => {
-            return Err(v1::no_spark_ui(&format!("The URL isn't one of this gateway: {}", target.advice())));
+            return Err(no_ui(&format!("The URL isn't one of this gateway: {}", target.advice())));
         }
     };
     match parts.method {
@@ -146,7 +150,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             return Err(Problem::new(Code::MethodNotAllowed, detail));
         }
     }
-    let form = v1::answered_within(state.settings.request_timeout, to_bytes(body, FORM)).await?;
+    let form = answered_within(state.settings.request_timeout, to_bytes(body, FORM)).await?;
     let form = form.map_err(|_| Problem::new(Code::RequestTooLarge, format!("A form has at most {FORM} bytes.")))?;
     if target.is_kill {
         permit_kill(ui, &ticket, &target, &parts, &form).await?;
@@ -167,10 +171,10 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             })
         }
         Asked::Ended(UiPlace::History(url)) if is_page => Ok(elsewhere(&url)),
-        Asked::Ended(UiPlace::History(url)) => Err(v1::no_spark_ui(&format!("The submission has ended: see {url}"))),
+        Asked::Ended(UiPlace::History(url)) => Err(no_ui(&format!("The submission has ended: see {url}"))),
         Asked::Ended(_) if is_page => Ok(ended(&target.id)),
-        Asked::Ended(_) => Err(v1::no_spark_ui("The submission has ended, and its driver with it.")),
-        Asked::Gone => Err(v1::no_such_submission(&target.id)),
+        Asked::Ended(_) => Err(no_ui("The submission has ended, and its driver with it.")),
+        Asked::Gone => Err(not_found(&target.id)),
         Asked::NotUp(why) if is_page => Ok(not_up(&why)),
         Asked::NotUp(why) => {
             Err(Problem::new(Code::SparkUiUnavailable, format!("The Spark UI doesn't answer: {why}.")))

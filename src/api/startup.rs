@@ -18,7 +18,9 @@ use tower::ServiceExt;
 
 use super::{
     faces::{Face, Faces},
-    health, kubeflow, page_headers, request_log, spark, v1,
+    health, kubeflow, page_headers,
+    problem::Code,
+    request_log, spark,
 };
 use crate::spark::SparkVersion;
 
@@ -50,7 +52,7 @@ impl StartupRouter {
         let main = probes.clone().fallback(async move |request: Request| {
             let answer = match faces.of(request.uri().path()) {
                 // Its client decides by the body whether it tries again.
-                Face::Kubeflow => kubeflow::refused(v1::Code::Unavailable, WAITING),
+                Face::Kubeflow => kubeflow::refused(Code::Unavailable, WAITING),
                 _ => spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version),
             };
             asks_for_patience(answer)

@@ -8,18 +8,12 @@ mod events;
 mod executors;
 mod files;
 pub mod fuzzing;
-mod id;
-mod json;
-mod logs;
-mod middleware;
-mod problem;
-mod query;
+pub(super) mod logs;
+pub(super) mod middleware;
 mod reply;
-mod session;
-mod spark_ui;
+pub(super) mod spark_ui;
 mod spark_versions;
-mod submissions;
-mod suggest;
+pub(super) mod submissions;
 mod tokens;
 mod usage;
 mod webhooks;
@@ -31,31 +25,9 @@ use axum::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::AppState;
-use reply::Reply;
+use super::{compression::compress, nowhere::no_such_method, state::AppState, time_limit::in_time};
 
 pub use audit::audit_line;
-pub(super) use id::{Id, find, not_found as no_such_submission};
-/// Parameters that pages have, too.
-pub(super) mod parameter {
-    pub(in crate::api) use super::{logs::executor, query::attempt};
-}
-
-pub(super) use json::{Text, object, read as read_json};
-pub(super) use logs::no_log;
-pub(super) use middleware::{
-    answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused, takes_gzip,
-    to_its_end, without_length_of_nothing,
-};
-pub(super) use problem::{Code, Problem, ProblemBody, Reason, pointer};
-pub(super) use query::{Query, parsed, read as read_query};
-pub(super) use session::Caller;
-pub(super) use spark_ui::{link as spark_ui_of, no_ui as no_spark_ui};
-pub(super) use submissions::{
-    ListQuery, Listed, list_page,
-    rerun::{RERUN_OF, body_of, rerun_of},
-};
-pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -104,14 +76,14 @@ fn patient() -> OpenApiRouter<AppState> {
 
 /// Returns the router of the resource API. Requests for any other path or method get a problem.
 pub(super) fn router(state: AppState) -> Router {
-    let timeout = from_fn_with_state(state.settings.request_timeout, middleware::in_time);
+    let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
     let below = ["/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
     let quick = below.iter().fold(Router::from(quick()), |router, path| router.route(path, get(spark_ui::below)));
     quick
         .route_layer(timeout)
         .merge(Router::from(patient()))
         .fallback(middleware::no_such_path)
-        .method_not_allowed_fallback(middleware::no_such_method)
+        .method_not_allowed_fallback(no_such_method)
         .layer(from_fn(middleware::finish))
         .layer(from_fn(compress))
         .with_state(state)
@@ -122,7 +94,7 @@ pub(super) fn signed_files(state: AppState) -> Router {
     Router::new()
         .route("/v1/files/{sha256}/{id}/{signature}/{name}", get(files::fetch))
         .fallback(middleware::no_such_path)
-        .method_not_allowed_fallback(middleware::no_such_method)
+        .method_not_allowed_fallback(no_such_method)
         .layer(from_fn(middleware::finish))
         .with_state(state)
 }

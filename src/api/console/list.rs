@@ -10,14 +10,15 @@ use maud::{Markup, html};
 use super::{
     form,
     layout::{Frame, Live, Section, word},
-    page,
+    page::page,
     rows::{Parts, Read, Reads},
 };
 use crate::{
     api::{
-        AppState,
-        server_span::spawn,
-        v1::{Caller, Code, Problem},
+        problem::{Code, Problem},
+        session::Caller,
+        state::AppState,
+        tasks::spawn,
     },
     service::Session,
     submission::SubmissionId,

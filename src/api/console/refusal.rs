@@ -10,13 +10,14 @@ use maud::{Markup, html};
 
 use super::{
     layout::{Frame, Section, root},
-    page, sign_in,
+    page::page,
+    sign_in,
     text::cut,
 };
 use crate::{
     api::{
+        problem::{Code, Problem, reason::Reason},
         request_log::{RequestId, text},
-        v1::{Code, Problem, Reason},
     },
     service::{Authenticator, Session, Unauthenticated},
 };

@@ -10,16 +10,16 @@ use maud::{Markup, html};
 use super::{
     form,
     layout::{Frame, Section, root},
-    page,
+    page::page,
 };
 use crate::{
     api::{
-        AppState,
         cookies::{self, SESSION, SIGN_IN},
         fetch_metadata::is_of_own_page,
+        problem::{Code, Problem},
         request_log::{RequestId, text},
         server::Peer,
-        v1::{Code, Problem},
+        state::AppState,
     },
     metrics::metrics,
     service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated},

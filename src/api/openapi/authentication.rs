@@ -10,7 +10,7 @@ use utoipa::{
     },
 };
 
-use super::operations;
+use super::operations::operations;
 
 const SCHEME: &str = "bearer";
 /// Operations without credentials.

@@ -1,8 +1,8 @@
 //! The actions of Spark's protocol other than `create`.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::{
-    api::server_span::spawn,
+    api::tasks::spawn,
     service::{Readiness, Service, Session},
     spark::rest::{
         ClearResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse, ReadyzResponse,

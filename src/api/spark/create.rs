@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use super::Fault;
+use super::fault::Fault;
 use crate::{
-    api::server_span::spawn,
+    api::tasks::spawn,
     service::{Found, Service, Session, SubmissionOptions},
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create_of},
 };

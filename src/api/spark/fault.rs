@@ -40,7 +40,7 @@ pub(in crate::api) enum Fault {
     #[error("the request has no caller: it passed no authentication")]
     Unauthenticated,
     #[error("could not write the reply as JSON")]
-    Unwritable(#[source] serde_json::Error),
+    Unwritable(#[from] serde_json::Error),
     #[error("the request's task ended early")]
     Task(#[from] tokio::task::JoinError),
     #[error("the task that wrote a submission ended early")]

@@ -5,34 +5,33 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply, cursor,
-    id::{Id, find, not_found},
-    middleware::to_its_end,
-    problem::{Problems, SubmissionProblems},
-    query::{NoParameters, Query, flag, labels, limit, time},
-    session::Caller,
-    spark_ui,
-    usage::SubmissionUsage,
-};
+use super::{cursor, reply::Reply, spark_ui, usage::document::SubmissionUsage};
 use crate::{
-    api::AppState,
+    api::{
+        id::{Id, find, not_found},
+        problem::{
+            Problem,
+            responses::{Problems, SubmissionProblems},
+        },
+        query::{NoParameters, Query, flag, labels, limit, time},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+    },
     service::{Filter, Found, KillAnswer, Page, Session},
     submission,
 };
 
 pub(super) mod create;
-mod document;
-mod failure;
+pub(super) mod document;
+pub(super) mod failure;
 mod form;
-mod new;
-pub(super) mod rerun;
+pub(super) mod new;
+pub(in crate::api) mod rerun;
 mod spark;
 pub(super) mod wait;
 
-pub(super) use document::{State as StateWord, Submission};
-pub(super) use failure::Why;
-pub(super) use new::parse;
+use document::{State as StateWord, Submission};
 
 const LIMIT: u32 = 50;
 

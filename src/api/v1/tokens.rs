@@ -13,16 +13,16 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    id::part_of_path,
-    middleware::to_its_end,
-    problem::{Code, ProblemBody, Problems},
-    query::{NoParameters, Query},
-    session::Caller,
-};
+use super::reply::Reply;
 use crate::{
-    api::AppState,
+    api::{
+        id::part_of_path,
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+    },
     service::{ApiKey, CreatedKey, KeyRequest},
 };
 

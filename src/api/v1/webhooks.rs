@@ -1,7 +1,7 @@
 //! Webhooks.
 
 pub(super) mod deliveries;
-mod document;
+pub(super) mod document;
 
 use axum::{
     body::Bytes,
@@ -13,18 +13,20 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
-use super::{
-    Problem, Reply,
-    id::part_of_path,
-    middleware::to_its_end,
-    problem::{Code, ProblemBody, Problems},
-    query::{NoParameters, Query, parsed},
-    session::Caller,
+use super::reply::Reply;
+use crate::{
+    api::{
+        id::part_of_path,
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query, parsed},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+    },
+    service::CreatedWebhook,
+    submission::SubmissionId,
 };
-use crate::{api::AppState, service::CreatedWebhook, submission::SubmissionId};
 use document::{NewWebhook, Webhook, WebhookList};
-
-pub(super) use document::{FormatWord, format_of, states_of};
 
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

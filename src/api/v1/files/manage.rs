@@ -8,14 +8,12 @@ use utoipa::{IntoParams, ToSchema};
 use super::{FileQuery, Hash};
 use crate::{
     api::{
-        AppState,
-        v1::{
-            Problem, Reply, cursor,
-            middleware::to_its_end,
-            problem::{ProblemBody, Problems},
-            query::{Query, limit},
-            session::Caller,
-        },
+        problem::{Problem, ProblemBody, responses::Problems},
+        query::{Query, limit},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+        v1::{cursor, reply::Reply},
     },
     service::{FilePage, ListedFile},
 };

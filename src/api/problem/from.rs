@@ -1,7 +1,8 @@
 //! Conversions from the errors of the layers below to problems.
 
-use super::{Code, Problem};
+use super::{Code, Problem, pointer::pointer};
 use crate::{
+    api::body,
     service::{self, Exceeded, FileError, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
@@ -83,6 +84,21 @@ impl From<FileError> for Problem {
     }
 }
 
+impl From<body::Fault> for Problem {
+    fn from(fault: body::Fault) -> Self {
+        match fault {
+            body::Fault::TooLarge { limit } => Self::new(
+                Code::RequestTooLarge,
+                format!("The body may have at most {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
+            ),
+            body::Fault::Broken(why) => Self::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
+            body::Fault::Busy => {
+                Self::new(Code::Busy, "The bodies of other requests take all the memory there is for them; try again.")
+            }
+        }
+    }
+}
+
 impl From<Exceeded> for Problem {
     fn from(exceeded: Exceeded) -> Self {
         let seconds = exceeded.retry_after.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
@@ -149,41 +165,6 @@ impl From<RequestError> for Problem {
                 Self::new(Code::InvalidJson, format!("The body is nested too deeply: {depth} levels."))
             }
             other => Self::new(Code::InvalidRequest, other.to_string()),
-        }
-    }
-}
-
-/// Converts `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]` or `maxRetries.application` to a JSON pointer.
-pub(in crate::api) fn pointer(field: &str) -> String {
-    let (name, key) = match field.split_once("[\"") {
-        Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
-        None => (field.replace(['.', '['], "/").replace(']', ""), None),
-    };
-    match key {
-        Some(key) => format!("#/{name}/{}", escape(key)),
-        None => format!("#/{name}"),
-    }
-}
-
-/// Escapes one segment of a JSON pointer (RFC 6901).
-pub(in crate::api::v1) fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_becomes_a_pointer() {
-        for (field, expected) in [
-            ("appResource", "#/appResource"),
-            ("sparkProperties[\"spark.driver.memory\"]", "#/sparkProperties/spark.driver.memory"),
-            ("labels[\"example.org/~x\"]", "#/labels/example.org~1~0x"),
-            ("maxRetries.application", "#/maxRetries/application"),
-            ("appArgs[4]", "#/appArgs/4"),
-        ] {
-            assert_eq!(pointer(field), expected);
         }
     }
 }
