@@ -19,10 +19,10 @@ use tower_http::csrf::ProtectionError;
 use url::Url;
 
 use super::{
-    faces::Faces,
+    face::AnyFace,
     fetch_metadata::is_of_browser,
     host::hosts,
-    problem::Code,
+    problem::{Code, Problem},
     request_log::RequestId,
     server::Peer,
     settings::{BrowserSettings, OriginError},
@@ -33,7 +33,7 @@ use crate::service::Authenticator;
 struct Guard {
     hosts: Arc<BTreeSet<String>>,
     for_all_clients: bool,
-    faces: Faces,
+    face: AnyFace,
     access: Arc<Authenticator>,
 }
 
@@ -74,11 +74,11 @@ impl Guard {
 pub(super) fn guard(
     router: Router,
     settings: &BrowserSettings,
-    faces: Faces,
+    face: AnyFace,
     access: Arc<Authenticator>,
 ) -> Result<Router, OriginError> {
     let BrowserSettings { hosts, for_all_clients, .. } = settings.clone();
-    let guard = Guard { hosts: Arc::new(hosts), for_all_clients, faces, access };
+    let guard = Guard { hosts: Arc::new(hosts), for_all_clients, face, access };
     let router = router.layer(settings.csrf()?).layer(from_fn_with_state(guard, refuse));
     Ok(match settings.cors() {
         Some(cors) => router.layer(cors),
@@ -99,7 +99,7 @@ async fn refuse(
             "This gateway is not known as {host}. Use its address, or start it with --allowed-hosts {host} \
              (SPARKGATE_ALLOWED_HOSTS) if it is to be reached under that name."
         );
-        return guard.faces.refused(Code::Forbidden, path, detail, &id);
+        return guard.face.answer(&Problem::new(Code::Forbidden, detail), &path, &id);
     }
     let origin = request.headers().get(header::ORIGIN).cloned();
     let response = next.run(request).await;
@@ -111,5 +111,5 @@ async fn refuse(
         "A browser sent this request for a page of {origin}, which may not use this gateway. If it is to, start the gateway with \
          --cors-origins {origin} (SPARKGATE_CORS_ORIGINS)."
     );
-    guard.faces.refused(Code::Forbidden, path, detail, &id)
+    guard.face.answer(&Problem::new(Code::Forbidden, detail), &path, &id)
 }

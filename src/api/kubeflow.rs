@@ -7,22 +7,27 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
+    routing::any,
 };
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::{
+    change::About,
+    face::Face,
     problem::{Code, Problem},
+    request_log::RequestId,
+    routes::Routes,
     state::AppState,
     tasks::spawn,
     time_limit::answered_within,
 };
 use crate::{
     service::{self, FailureReason, Session, Submission, Target, Waited},
-    submission::{State, SubmissionId},
+    submission::{State as SubmissionState, SubmissionId},
 };
 use new::NewApplication;
 
@@ -116,14 +121,14 @@ impl ErrorCode {
 }
 
 /// Answers a request.
-pub(super) async fn serve(state: &AppState, request: Request) -> Response {
+async fn serve(State(state): State<AppState>, request: Request) -> Response {
     if request.method() != Method::POST {
         let mut response = error("", ErrorCode::MethodNotAllowed, None, "Send POST with the application to submit.");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
     let mut id = String::new();
-    match answer(state, request, &mut id).await {
+    match answer(&state, request, &mut id).await {
         Ok(response) => response,
         Err(Refusal::Problem(problem)) => {
             problem.log();
@@ -134,10 +139,20 @@ pub(super) async fn serve(state: &AppState, request: Request) -> Response {
     }
 }
 
-/// Returns the refusal of a request that didn't get here.
-pub(super) fn refused(code: Code, detail: &str) -> Response {
-    let status = (code.status() < 500).then_some(code.status());
-    error("", ErrorCode::of(&Problem::new(code, detail)), status, detail)
+/// The API of Kubeflow's operator, whose errors have an `error_code`.
+#[derive(Debug)]
+pub(super) struct Kubeflow;
+
+impl Face for Kubeflow {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        let status = (problem.code.status() < 500).then_some(problem.code.status());
+        error("", ErrorCode::of(problem), status, &problem.detail)
+    }
+}
+
+/// Returns the route.
+pub(super) fn routes() -> Routes {
+    Routes::default().route(PATH, any(serve)).changes(Method::POST, "submit", About::nothing)
 }
 
 /// Why there is no driver pod.
@@ -188,7 +203,7 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
 async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Submission, Refusal> {
     let (service, most) = (&state.service, state.settings.max_subscribers);
     // When it is PENDING, all objects exist.
-    let waited = service.events.wait(caller, id, Target::Reached(State::Pending), PATIENCE, most).await;
+    let waited = service.events.wait(caller, id, Target::Reached(SubmissionState::Pending), PATIENCE, most).await;
     let waited = waited.map_err(Problem::from)?;
     let submission = service.submissions.submission(caller, id).await?.filter(|_| waited != Waited::Unknown);
     let Some(submission) = submission else {
@@ -197,10 +212,10 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
     };
     let why = || FailureReason::of(&submission).map(|why| why.message).unwrap_or_default();
     match submission.state {
-        State::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
+        SubmissionState::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
             Err(Refusal::Error(ErrorCode::PodExists, format!("{}.", why())))
         }
-        state if state == State::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
+        state if state == SubmissionState::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
             Err(Refusal::Error(ErrorCode::BadRequest, format!("{id} has no driver pod and is {state}: {}.", why())))
         }
         _ if submission.pod_uid.is_some() => Ok(submission),

@@ -8,20 +8,25 @@ mod new;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json, Router,
-    extract::{Path, Request, State, rejection::PathRejection},
-    http::{StatusCode, Uri, header},
+    Extension, Json,
+    extract::{OriginalUri, Path, Request, State, rejection::PathRejection},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{any, get, post},
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{
+    change::About,
+    face::Face,
     idempotency_key,
+    nowhere::no_such_method,
     problem::{Code, Problem, reason::Reason},
     query::{Query, parsed},
+    request_log::RequestId,
+    routes::Routes,
     state::AppState,
     tasks::{spawn, to_its_end},
     time_limit::{answered_within, in_time},
@@ -45,29 +50,52 @@ struct Livy {
     prefix: Arc<str>,
 }
 
-/// Returns the routes below a prefix, which is not a part of them.
-pub(super) fn router(app: AppState, prefix: &str) -> Router {
-    let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
-    let quick = Router::new()
+/// Livy's API, whose errors have a `msg`.
+#[derive(Debug)]
+pub(super) struct LivyFace;
+
+impl Face for LivyFace {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        refused(problem.code, &problem.detail)
+    }
+
+    /// Clients of Livy send a token as a password (RFC 7617).
+    fn challenge(&self) -> Option<HeaderValue> {
+        Some(HeaderValue::from_static("Basic realm=\"sparkgate\", charset=\"UTF-8\""))
+    }
+}
+
+fn quick() -> Routes<Livy> {
+    Routes::default()
         .route("/batches", get(list))
         .route("/batches/{id}", get(view).delete(delete))
+        .changes(Method::DELETE, "delete-batch", About::batch)
         // Older releases of Airflow's provider for Livy ask with POST.
         .route("/batches/{id}/state", get(state).post(state))
         .route("/batches/{id}/log", get(log_lines).post(log_lines))
-        .route_layer(timeout);
-    let patient = Router::new().route("/batches", axum::routing::post(create));
-    quick
-        .merge(patient)
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(from_fn(finish))
-        .with_state(Livy { app, prefix: prefix.into() })
 }
 
-/// Returns whether a path, without the prefix, is one of Livy's.
-pub(super) fn serves(path: &str) -> bool {
-    let first = path.strip_prefix('/').and_then(|path| path.split('/').next());
-    matches!(first, Some("batches" | "sessions"))
+/// The routes that limit their time themselves.
+fn patient() -> Routes<Livy> {
+    Routes::default().route("/batches", post(create)).changes(Method::POST, "submit", About::nothing)
+}
+
+/// Returns the routes below a prefix, with all that a request passes. Without a prefix they are at the root, and every other path is one
+/// that Livy's API doesn't have.
+pub(super) fn router(app: AppState, prefix: Option<&str>) -> Routes<()> {
+    let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
+    let routes = quick().map(|router| router.route_layer(timeout)).merge(patient());
+    let routes = routes.map(|router| router.method_not_allowed_fallback(no_such_method));
+    let routes = match prefix {
+        Some(prefix) => routes
+            .route("/sessions", any(no_such_path))
+            .below(prefix)
+            .elsewhere_below(&format!("{prefix}/sessions/"), no_such_path)
+            .elsewhere_below(&format!("{prefix}/batches/"), no_such_path),
+        None => routes.map(|router| router.fallback(no_such_path)),
+    };
+    let prefix = prefix.unwrap_or_default().into();
+    routes.map(|router| router.layer(from_fn(finish))).with_state(Livy { app, prefix })
 }
 
 #[derive(Default, Deserialize)]
@@ -194,15 +222,10 @@ fn unknown(id: &str) -> Problem {
     Problem::new(Code::SubmissionNotFound, format!("Session '{id}' not found."))
 }
 
-async fn no_such_path(uri: Uri) -> Problem {
+async fn no_such_path(OriginalUri(uri): OriginalUri) -> Problem {
     let detail =
         format!("There is nothing at {}. This gateway has Livy's batches, and no interactive sessions.", uri.path());
     Problem::new(Code::NotFound, detail)
-}
-
-async fn no_such_method(request: Request) -> Problem {
-    let detail = format!("{} does not allow {}: see the Allow header.", request.uri().path(), request.method());
-    Problem::new(Code::MethodNotAllowed, detail)
 }
 
 /// Writes the problem that a handler returned.
@@ -221,7 +244,7 @@ async fn finish(request: Request, next: Next) -> Response {
 }
 
 /// Returns an error with Livy's body and its status.
-pub(super) fn refused(code: Code, detail: &str) -> Response {
+fn refused(code: Code, detail: &str) -> Response {
     let (status, msg) = match code {
         Code::TooManyRequests => (400, format!("Rejected, too many sessions are being created! {detail}")),
         Code::InvalidJson

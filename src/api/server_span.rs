@@ -10,7 +10,7 @@ use axum::{
 
 use super::{
     request_log::{RequestId, text},
-    route_template::{loggable, route_of},
+    routes::Route,
 };
 use crate::traces::{self, KeyValue, Span, attribute};
 
@@ -23,20 +23,20 @@ pub(super) fn traced(router: Router) -> Router {
 }
 
 async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    if matches!(path, "/livez" | "/readyz") {
+    let (path, route) = (request.uri().path(), Route::of(&request));
+    if route.is_probe {
         return next.run(request).await;
     }
-    let (method, route) = (known(request.method()).to_owned(), route_of(path));
-    let name = route.map_or_else(|| method.clone(), |route| format!("{method} {route}"));
+    let (method, template) = (known(request.method()).to_owned(), route.template());
+    let name = template.map_or_else(|| method.clone(), |template| format!("{method} {template}"));
     let (traceparent, tracestate) = (header(request.headers(), "traceparent"), header(request.headers(), "tracestate"));
     let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
         let given = [
             KeyValue::new(attribute::HTTP_REQUEST_METHOD, method),
-            KeyValue::new(attribute::URL_PATH, loggable(path).into_owned()),
+            KeyValue::new(attribute::URL_PATH, route.loggable(path).into_owned()),
             KeyValue::new(attribute::REQUEST_ID, text(&id).to_owned()),
         ];
-        given.into_iter().chain(route.map(|route| KeyValue::new(attribute::HTTP_ROUTE, route)))
+        given.into_iter().chain(template.map(|template| KeyValue::new(attribute::HTTP_ROUTE, template.to_owned())))
     });
     let response = span.enter(next.run(request)).await;
     mark(&span, response.status());

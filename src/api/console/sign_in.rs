@@ -35,11 +35,6 @@ const UIS: &str = "../v1/submissions/";
 /// The longest address of a page to return to.
 const LONGEST: usize = 2000;
 
-/// Returns whether a path is answered without a caller: callers get credentials here, or give them back.
-pub(super) fn serves(path: &str) -> bool {
-    matches!(path, "/console/sign-in" | "/console/sign-in/callback" | "/console/sign-out" | "/console/signed-out")
-}
-
 /// Returns an address relative to the console's root: that of one of its pages, or of a Spark UI; `None` for every other one.
 fn local(to: &str) -> Option<&str> {
     let path = to.split(['?', '#']).next()?;

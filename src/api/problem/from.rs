@@ -2,7 +2,10 @@
 
 use super::{Code, Problem, pointer::pointer};
 use crate::{
-    api::body,
+    api::{
+        body,
+        request_log::{RequestId, text},
+    },
     service::{self, Exceeded, FileError, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
@@ -119,6 +122,16 @@ impl Problem {
     pub(in crate::api) fn broken_off(cause: String) -> Self {
         let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
+    }
+
+    /// Creates the problem of a request whose handler panicked, in the words of APIs whose errors have no id of the request.
+    pub(in crate::api) fn panicked(id: &RequestId) -> Self {
+        let detail = format!(
+            "Internal server error: the requested action may have been done. \
+             Details are in the gateway's log under request id {}.",
+            text(id)
+        );
+        Self::new(Code::InternalError, detail)
     }
 
     /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.

@@ -9,6 +9,7 @@ use super::reply;
 use crate::{
     api::{
         body,
+        problem::Problem,
         request_log::{RequestId, text},
     },
     service::{self, error_chain},
@@ -126,7 +127,7 @@ impl Fault {
     fn message(&self, id: &RequestId) -> String {
         let id_in_log = || format!("Details are in the gateway's log under request id {}.", text(id));
         match self {
-            Self::Task(_) | Self::Unwritable(_) => internal_error(id),
+            Self::Task(_) | Self::Unwritable(_) => Problem::panicked(id).detail,
             _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 format!("Internal server error: nothing was done. {}", id_in_log())
             }
@@ -158,15 +159,6 @@ impl Fault {
         let in_doubt = matches!(self, Self::Slow | Self::BrokenOff(_) | Self::Service(service::Error::InDoubt { .. }));
         self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
     }
-}
-
-/// Returns the message for an internal error that may have occurred before or after the requested action was done.
-pub(in crate::api) fn internal_error(id: &RequestId) -> String {
-    let id = text(id);
-    format!(
-        "Internal server error: the requested action may have been done. \
-         Details are in the gateway's log under request id {id}."
-    )
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::{
     Extension,
     body::Body,
-    extract::Request,
-    http::{HeaderValue, StatusCode, Uri, header},
+    extract::{OriginalUri, Request},
+    http::{HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
 
 use crate::api::nowhere::nothing_at;
-use crate::api::problem::{Code, Problem, ProblemBody, reason::Reason};
+use crate::api::problem::{Problem, ProblemBody, reason::Reason};
 use crate::api::request_log::{RequestId, text};
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -58,7 +58,7 @@ fn written(mut response: Response, problem: &Problem, instance: String, id: &Req
 }
 
 /// Answers a path that is no resource.
-pub(super) async fn no_such_path(uri: Uri) -> Problem {
+pub(super) async fn no_such_path(OriginalUri(uri): OriginalUri) -> Problem {
     nothing_at(uri.path(), "See /v1/openapi.json for all paths.")
 }
 
@@ -70,28 +70,12 @@ fn is_unchanged(wanted: Option<&HeaderValue>, etag: Option<&HeaderValue>) -> boo
     wanted.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }
 
-/// Returns the answer to a request without a known caller.
-pub(in crate::api) fn refused(code: Code, path: String, detail: String, id: &RequestId) -> Response {
-    let retry = code.retry_after();
-    let mut response = of_problem(Problem::new(code, detail), path, id);
-    if let Some(seconds) = retry {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    }
-    response
-}
-
-/// Returns the answer to a path that is nearly one of this API.
-pub(in crate::api) fn not_found(path: String, hint: &str, id: &RequestId) -> Response {
-    of_problem(nothing_at(&path, hint), path, id)
-}
-
-/// Returns the response to a request whose handler panicked.
-pub(in crate::api) fn internal_error(path: String, id: &RequestId) -> Response {
-    of_problem(Problem::broken_off("a request handler panicked".to_owned()), path, id)
-}
-
-fn of_problem(problem: Problem, path: String, id: &RequestId) -> Response {
+/// Returns the document of a problem.
+pub(in crate::api) fn answer(problem: &Problem, path: &str, id: &RequestId) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(problem.code.status()).unwrap_or_default();
-    written(response, &problem, path, id)
+    if let Some(seconds) = problem.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    written(response, problem, path.to_owned(), id)
 }
