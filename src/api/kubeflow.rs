@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     change::About,
     face::Face,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Retry},
     request_log::RequestId,
     routes::Routes,
     state::AppState,
@@ -74,48 +74,13 @@ impl ErrorCode {
             }
             Code::InvalidRequest if first.is_empty() || first.starts_with("#/submission_id") => Self::BadRequest,
             Code::InvalidRequest => Self::InvalidArguments,
-            Code::MethodNotAllowed => Self::MethodNotAllowed,
-            Code::UnsupportedMediaType => Self::UnsupportedMediaType,
-            Code::InternalError => Self::Internal,
-            Code::TooManyRequests
-            | Code::RateLimited
-            | Code::InDoubt
-            | Code::Busy
-            | Code::Unavailable
-            | Code::ClusterUnavailable
-            | Code::FilesUnavailable
-            | Code::SparkUiUnavailable
-            | Code::AuthenticationUnavailable
-            | Code::TimedOut => Self::Overloaded,
-            Code::InvalidJson
-            | Code::InvalidParameter
-            | Code::UploadTooSlow
-            | Code::InvalidCursor
-            | Code::Unauthenticated
-            | Code::Denied
-            | Code::Forbidden
-            | Code::FileQuotaExceeded
-            | Code::NotFound
-            | Code::SubmissionNotFound
-            | Code::ExecutorNotFound
-            | Code::LogNotFound
-            | Code::ManifestNotFound
-            | Code::FileNotFound
-            | Code::SparkUiNotFound
-            | Code::WebhookNotFound
-            | Code::DeliveryNotFound
-            | Code::NotFinished
-            | Code::NameTaken
-            | Code::ClientIdTaken
-            | Code::FileUsed
-            | Code::UploadOffsetMismatch
-            | Code::CursorExpired
-            | Code::FileExpired
-            | Code::RequestTooLarge
-            | Code::IdempotencyKeyReused
-            | Code::PolicyViolated
-            | Code::FileMismatch
-            | Code::SubmissionFailed => Self::BadRequest,
+            code => match code.status() {
+                405 => Self::MethodNotAllowed,
+                415 => Self::UnsupportedMediaType,
+                500 => Self::Internal,
+                _ if code.retry() != Retry::Never => Self::Overloaded,
+                _ => Self::BadRequest,
+            },
         }
     }
 }
@@ -270,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_operator_tries_again_exactly_after_what_may_pass() {
-        for code in Code::ALL {
+        for &code in Code::ALL {
             let mapped = ErrorCode::of(&Problem::new(code, ""));
             let tries_again = matches!(mapped, ErrorCode::Internal | ErrorCode::Overloaded);
             let may_pass = code.status() >= 500 || matches!(code, Code::TooManyRequests | Code::RateLimited);

@@ -247,13 +247,8 @@ async fn finish(request: Request, next: Next) -> Response {
 fn refused(code: Code, detail: &str) -> Response {
     let (status, msg) = match code {
         Code::TooManyRequests => (400, format!("Rejected, too many sessions are being created! {detail}")),
-        Code::InvalidJson
-        | Code::InvalidRequest
-        | Code::InvalidParameter
-        | Code::NameTaken
-        | Code::ClientIdTaken
-        | Code::IdempotencyKeyReused
-        | Code::PolicyViolated => (400, format!("Rejected, Reason: {detail}")),
+        // A batch that can't be as it is, or collides with another one.
+        _ if matches!(code.status(), 400 | 409 | 422) => (400, format!("Rejected, Reason: {detail}")),
         _ => (code.status(), detail.to_owned()),
     };
     (StatusCode::from_u16(status).unwrap_or_default(), Json(json!({"msg": msg}))).into_response()

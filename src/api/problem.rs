@@ -15,7 +15,7 @@ pub(super) mod pointer;
 pub(super) mod reason;
 pub(super) mod responses;
 
-pub(in crate::api) use code::Code;
+pub(in crate::api) use code::{Code, Retry};
 
 /// The most invalid parts of a request that one problem names.
 pub(super) const MAX_ERRORS: usize = 20;

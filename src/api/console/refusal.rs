@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     api::{
-        problem::{Code, Problem, reason::Reason},
+        problem::{Code, Problem, Retry, reason::Reason},
         request_log::{RequestId, text},
     },
     service::{Authenticator, Session, Unauthenticated},
@@ -121,5 +121,5 @@ fn remedy(code: Code) -> Option<&'static str> {
 }
 
 fn is_passing(code: Code) -> bool {
-    code.retry_after().is_some() || matches!(code, Code::InternalError | Code::RateLimited | Code::TimedOut)
+    matches!(code.retry(), Retry::Soon | Retry::Later | Retry::Perhaps)
 }

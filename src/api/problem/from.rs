@@ -11,48 +11,68 @@ use crate::{
     submission::SubmissionId,
 };
 
+impl Code {
+    /// Returns the kind of problem that an error of a use case is.
+    pub(in crate::api) fn of(error: &service::Error) -> Self {
+        match error {
+            service::Error::Refused(_) => Self::InvalidRequest,
+            service::Error::Policy { .. } => Self::PolicyViolated,
+            service::Error::Full { .. } => Self::TooManyRequests,
+            service::Error::Busy { .. } => Self::Busy,
+            service::Error::Denied(_) => Self::Denied,
+            service::Error::KeyReused { .. } => Self::IdempotencyKeyReused,
+            service::Error::ClientIdTaken { .. } => Self::ClientIdTaken,
+            service::Error::NameTaken { .. } => Self::NameTaken,
+            service::Error::Unavailable(_) | service::Error::PerhapsDone(_) => Self::Unavailable,
+            service::Error::InDoubt { .. } => Self::InDoubt,
+            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self::ClusterUnavailable,
+            service::Error::FilesUnavailable(_) => Self::FilesUnavailable,
+            service::Error::Internal(..) => Self::InternalError,
+        }
+    }
+}
+
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
-        let cause = error_chain(&error);
+        let (code, cause) = (Code::of(&error), error_chain(&error));
         match error {
             service::Error::Refused(refusal) => refusal.into(),
             service::Error::Policy { ref violations, .. } => {
                 let list = serde_json::to_value(violations).unwrap_or_default();
-                Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
+                Self::new(code, format!("{error}.")).with("violations", list)
             }
-            service::Error::Full { .. } => Self::new(Code::TooManyRequests, format!("{error}.")),
+            service::Error::Full { .. } => Self::new(code, format!("{error}.")),
             service::Error::Busy { .. } => {
-                Self::new(Code::Busy, format!("{error}; nothing was done. Try again in a moment."))
+                Self::new(code, format!("{error}; nothing was done. Try again in a moment."))
             }
-            service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
+            service::Error::Denied(reason) => Self::new(code, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
-                Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
+                Self::new(code, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
             }
             service::Error::ClientIdTaken { ref by, .. } => {
                 let detail = format!("{error}. Read that submission, or use another id for a different one.");
-                Self::new(Code::ClientIdTaken, detail).with("submissionId", by.as_str())
+                Self::new(code, detail).with("submissionId", by.as_str())
             }
             service::Error::NameTaken { ref by, .. } => {
                 let detail = format!("{error}. Wait until that submission has ended, or omit `uniqueName`.");
-                Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
+                Self::new(code, detail).with("submissionId", by.as_str())
             }
             service::Error::Unavailable(_) => {
-                Self { cause: Some(cause), ..Self::new(Code::Unavailable, "Nothing was done; try again in a moment.") }
+                Self { cause: Some(cause), ..Self::new(code, "Nothing was done; try again in a moment.") }
             }
             service::Error::InDoubt { ref id, .. } => Self::in_doubt(Some(id), cause),
             service::Error::PerhapsDone(_) => Self {
                 cause: Some(cause),
                 ..Self::new(
-                    Code::Unavailable,
+                    code,
                     "The database didn't confirm all of it: the requested action may have been done. Repeating the \
                      request is safe; try again in a moment.",
                 )
             },
-            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self {
-                cause: Some(cause),
-                ..Self::new(Code::ClusterUnavailable, "Kubernetes doesn't answer; try again in a moment.")
-            },
+            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => {
+                Self { cause: Some(cause), ..Self::new(code, "Kubernetes doesn't answer; try again in a moment.") }
+            }
             error @ service::Error::FilesUnavailable(_) => {
                 let detail = match error.is_of_a_copy() {
                     true => {
@@ -61,7 +81,7 @@ impl From<service::Error> for Problem {
                     }
                     false => "The file store doesn't answer; nothing was done. Try again in a moment.",
                 };
-                Self { cause: Some(cause), ..Self::new(Code::FilesUnavailable, detail) }
+                Self { cause: Some(cause), ..Self::new(code, detail) }
             }
             service::Error::Internal(..) => Self::internal(cause),
         }

@@ -9,7 +9,7 @@ use super::reply;
 use crate::{
     api::{
         body,
-        problem::Problem,
+        problem::{Code, Problem, Retry},
         request_log::{RequestId, text},
     },
     service::{self, error_chain},
@@ -76,37 +76,21 @@ impl From<service::Error> for Fault {
 }
 
 impl Fault {
-    fn status(&self) -> StatusCode {
+    fn code(&self) -> Code {
         match self {
-            Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
-            Self::Service(service::Error::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
-            Self::Service(service::Error::ClientIdTaken { .. } | service::Error::NameTaken { .. }) => {
-                StatusCode::CONFLICT
-            }
-            Self::Service(service::Error::KeyReused { .. } | service::Error::Policy { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
-            Self::Busy
-            | Self::NotReady(_)
-            | Self::Slow
-            | Self::BrokenOff(_)
-            | Self::Service(
-                service::Error::Unavailable(_)
-                | service::Error::InDoubt { .. }
-                | service::Error::PerhapsDone(_)
-                | service::Error::ClusterUnavailable(_)
-                | service::Error::FilesUnavailable(_)
-                | service::Error::Busy { .. }
-                | service::Error::Unanswered(_),
-            ) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unauthenticated
-            | Self::Unwritable(_)
-            | Self::Task(_)
-            | Self::Service(service::Error::Internal { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => Code::InvalidRequest,
+            Self::TooLarge { .. } => Code::RequestTooLarge,
+            Self::Busy => Code::Busy,
+            Self::NotReady(_) => Code::Unavailable,
+            Self::Slow => Code::TimedOut,
+            Self::BrokenOff(_) => Code::InDoubt,
+            Self::Unauthenticated | Self::Unwritable(_) | Self::Task(_) => Code::InternalError,
+            Self::Service(error) => Code::of(error),
         }
+    }
+
+    fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     pub(super) fn into_response(self, version: SparkVersion, id: &RequestId) -> Response {
@@ -156,8 +140,7 @@ impl Fault {
 
     /// Returns whether the response asks for a retry. A client that retries by itself must not submit twice.
     fn may_be_repeated(&self) -> bool {
-        let in_doubt = matches!(self, Self::Slow | Self::BrokenOff(_) | Self::Service(service::Error::InDoubt { .. }));
-        self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
+        self.status() == StatusCode::SERVICE_UNAVAILABLE && self.code().retry() == Retry::Soon
     }
 }
 
