@@ -22,7 +22,6 @@ use super::{
     request_log::RequestId,
     routes::Routes,
     state::AppState,
-    tasks::spawn,
     time_limit::answered_within,
 };
 use crate::{
@@ -143,15 +142,9 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
     let caller = caller.ok_or_else(|| Problem::internal("the request passed no authentication".to_owned()))?;
     let (bytes, held) = state.bodies.read(request.into_body()).await?;
     let NewApplication { submission_id, request, options } = new::parse(&bytes, id)?;
-    let (service, submitter) = (state.service.clone(), caller.clone());
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = service.submissions.submit(&submitter, request, options).await;
-        drop(held);
-        accepted
-    };
-    let accepted = answered_within(state.settings.request_timeout, spawn(submit)).await?;
-    let (found, is_duplicate) = match accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))? {
+    let submit = state.service.submissions.submit(&caller, request, options, held);
+    let accepted = answered_within(state.settings.request_timeout, submit).await?;
+    let (found, is_duplicate) = match accepted {
         Ok(accepted) => (accepted.submission.id, accepted.replayed),
         Err(service::Error::ClientIdTaken { by, .. }) => (by, true),
         Err(error) => return Err(error.into()),

@@ -28,7 +28,6 @@ use super::{
     request_log::RequestId,
     routes::Routes,
     state::AppState,
-    tasks::{spawn, to_its_end},
     time_limit::{answered_within, in_time},
 };
 use crate::service::{LivyBatch, Session, Submission};
@@ -115,14 +114,8 @@ async fn create(
     let (bytes, held) = app.bodies.read(request.into_body()).await?;
     let ParsedBatch { request, mut options, mut warnings } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
     options.idempotency_key = key;
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = app.service.submissions.submit(&caller, request, options).await;
-        drop(held);
-        accepted
-    };
-    let accepted = answered_within(app.settings.request_timeout, spawn(submit)).await?;
-    let accepted = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let submit = app.service.submissions.submit(&caller, request, options, held);
+    let accepted = answered_within(app.settings.request_timeout, submit).await??;
     warnings.extend(accepted.warnings);
     let found = accepted.submission;
     let submission =
@@ -199,8 +192,7 @@ async fn delete(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let batch = find(&app, &caller, id).await?;
-    // In its own task, so that a client that disconnects doesn't leave it half done.
-    to_its_end(async move { app.service.submissions.delete_livy_batch(&caller, &batch.id).await }).await?;
+    app.service.submissions.delete_livy_batch(&caller, &batch.id).await?;
     Ok(Json(json!({"msg": "deleted"})).into_response())
 }
 

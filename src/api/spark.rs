@@ -103,7 +103,7 @@ fn is_for(action: Action, method: &Method) -> bool {
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let service = &state.service;
     let caller = request.extensions().get::<Session>().cloned().ok_or(Fault::Unauthenticated)?;
-    let (body, _held, key) = match action {
+    let (body, held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
             let (body, held) = state.bodies.read(request.into_body()).await?;
@@ -114,7 +114,7 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     };
     let answer = async {
         Ok(match action {
-            Action::Create => reply::success(&create::create(service, caller, &body, key).await?)?,
+            Action::Create => reply::success(&create::create(service, caller, &body, key, held).await?)?,
             Action::Kill => reply::success(&actions::kill(service, caller, id).await?)?,
             Action::KillAll => reply::success(&actions::kill_all(service, caller).await?)?,
             Action::Status => reply::success(&actions::status(service, &caller, id).await?)?,

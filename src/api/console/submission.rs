@@ -23,7 +23,6 @@ use crate::{
         problem::Problem,
         session::Caller,
         state::AppState,
-        tasks::spawn,
         v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
     },
     service::{
@@ -380,10 +379,7 @@ pub(super) async fn kill(
     Caller(caller): Caller,
     Id { id }: Id,
 ) -> Result<Response, Problem> {
-    let asked = id.clone();
-    // In its own task, so that the kill is recorded even if the client disconnects.
-    let kill = spawn(async move { state.service.submissions.request_kill(&caller, &asked).await });
-    let answer = kill.await.map_err(|error| Problem::internal(error.to_string()))??;
+    let answer = state.service.submissions.request_kill(&caller, &id).await?;
     answer.submission.ok_or_else(|| no_such_submission(&id))?;
     Ok(super::page::seen_at(format!("../{id}")))
 }

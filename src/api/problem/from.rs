@@ -24,10 +24,10 @@ impl Code {
             service::Error::ClientIdTaken { .. } => Self::ClientIdTaken,
             service::Error::NameTaken { .. } => Self::NameTaken,
             service::Error::Unavailable(_) | service::Error::PerhapsDone(_) => Self::Unavailable,
-            service::Error::InDoubt { .. } => Self::InDoubt,
+            service::Error::InDoubt { .. } | service::Error::SubmitBrokenOff(_) => Self::InDoubt,
             service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self::ClusterUnavailable,
             service::Error::FilesUnavailable(_) => Self::FilesUnavailable,
-            service::Error::Internal(..) => Self::InternalError,
+            service::Error::BrokenOff(_) | service::Error::Internal(..) => Self::InternalError,
         }
     }
 }
@@ -62,6 +62,8 @@ impl From<service::Error> for Problem {
                 Self { cause: Some(cause), ..Self::new(code, "Nothing was done; try again in a moment.") }
             }
             service::Error::InDoubt { ref id, .. } => Self::in_doubt(Some(id), cause),
+            service::Error::SubmitBrokenOff(_) => Self::in_doubt(None, cause),
+            service::Error::BrokenOff(_) => Self::broken_off(cause),
             service::Error::PerhapsDone(_) => Self {
                 cause: Some(cause),
                 ..Self::new(
@@ -162,7 +164,7 @@ impl Problem {
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
-    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+    fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
             Some(id) => {
                 format!(

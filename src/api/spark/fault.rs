@@ -42,10 +42,6 @@ pub(in crate::api) enum Fault {
     Unauthenticated,
     #[error("could not write the reply as JSON")]
     Unwritable(#[from] serde_json::Error),
-    #[error("the request's task ended early")]
-    Task(#[from] tokio::task::JoinError),
-    #[error("the task that wrote a submission ended early")]
-    BrokenOff(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Service(service::Error),
 }
@@ -83,8 +79,7 @@ impl Fault {
             Self::Busy => Code::Busy,
             Self::NotReady(_) => Code::Unavailable,
             Self::Slow => Code::TimedOut,
-            Self::BrokenOff(_) => Code::InDoubt,
-            Self::Unauthenticated | Self::Unwritable(_) | Self::Task(_) => Code::InternalError,
+            Self::Unauthenticated | Self::Unwritable(_) => Code::InternalError,
             Self::Service(error) => Code::of(error),
         }
     }
@@ -111,7 +106,7 @@ impl Fault {
     fn message(&self, id: &RequestId) -> String {
         let id_in_log = || format!("Details are in the gateway's log under request id {}.", text(id));
         match self {
-            Self::Task(_) | Self::Unwritable(_) => Problem::panicked(id).detail,
+            Self::Service(service::Error::BrokenOff(_)) | Self::Unwritable(_) => Problem::panicked(id).detail,
             _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 format!("Internal server error: nothing was done. {}", id_in_log())
             }
@@ -120,7 +115,7 @@ impl Fault {
                  accepted, as {submission}. Check its status before you submit again. {}",
                 id_in_log()
             ),
-            Self::BrokenOff(_) => format!(
+            Self::Service(service::Error::SubmitBrokenOff(_)) => format!(
                 "The gateway failed while the submission was being written: it may have been accepted. \
                  Check before you submit again. {}",
                 id_in_log()

@@ -16,7 +16,6 @@ use crate::{
         query::{NoParameters, Query, flag, labels, limit, time},
         session::Caller,
         state::AppState,
-        tasks::to_its_end,
     },
     service::{Filter, Found, KillAnswer, Page, Session},
     submission,
@@ -203,10 +202,7 @@ pub(super) async fn kill(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    // In its own task, so that the kill is recorded even if the client disconnects.
-    let asked = id.clone();
-    let kill = async move { state.service.submissions.request_kill(&caller, &asked).await };
-    let KillAnswer { live, submission, .. } = to_its_end(kill).await?;
+    let KillAnswer { live, submission, .. } = state.service.submissions.request_kill(&caller, &id).await?;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =
         if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };

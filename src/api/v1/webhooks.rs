@@ -21,7 +21,6 @@ use crate::{
         query::{NoParameters, Query, parsed},
         session::Caller,
         state::AppState,
-        tasks::to_its_end,
     },
     service::CreatedWebhook,
     submission::SubmissionId,
@@ -76,9 +75,7 @@ pub(super) async fn create(
         Problem::new(Code::InvalidRequest, format!("The body is no request for a webhook: {error}."))
     })?;
     let request = new.into_request()?;
-    // In its own task, so that a webhook isn't left behind whose secret was never sent because the client disconnected early.
-    let webhooks = state.service.webhooks;
-    let created = to_its_end(async move { webhooks.create(&caller, request).await }).await?;
+    let created = state.service.webhooks.create(&caller, request).await?;
     Ok(Reply::ok(with_secret(created)).with_status(StatusCode::CREATED).into_response())
 }
 
@@ -141,8 +138,7 @@ pub(super) async fn rotate(
     WebhookId { id }: WebhookId,
     _: Query<NoParameters>,
 ) -> Result<Reply<Webhook>, Problem> {
-    let (webhooks, asked) = (state.service.webhooks, id.clone());
-    let rotated = to_its_end(async move { webhooks.rotate(&caller, &asked).await }).await?;
+    let rotated = state.service.webhooks.rotate(&caller, &id).await?;
     rotated.map(|rotated| Reply::ok(with_secret(rotated))).ok_or_else(|| not_found(&id))
 }
 

@@ -23,7 +23,7 @@ use crate::{
         query::{Query, flag},
         session::Caller,
         state::AppState,
-        tasks::{spawn, to_its_end},
+        tasks::to_its_end,
         time_limit::answered_within,
         v1::{attempts::ObjectList, reply::Reply},
     },
@@ -92,14 +92,7 @@ pub(super) async fn submit(
     options: SubmissionOptions,
     held: Held,
 ) -> Result<Response, Problem> {
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = service.submissions.submit(&caller, request, options).await;
-        drop(held);
-        accepted
-    };
-    let submit = spawn(submit);
-    let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let accepted = service.submissions.submit(&caller, request, options, held).await?;
     let Found { id, document } = accepted.submission;
     let submission =
         document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;

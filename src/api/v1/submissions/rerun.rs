@@ -105,7 +105,7 @@ pub(in crate::api) async fn rerun_of(
     patch: &[u8],
 ) -> Result<Accepted, Problem> {
     let (request, options) = patched(state, caller, id, patch).await?;
-    Ok(state.service.submissions.submit(caller, request, options).await?)
+    Ok(state.service.submissions.submit(caller, request, options, ()).await?)
 }
 
 /// Returns the request of a submission with a patch.
