@@ -22,6 +22,7 @@ mod leadership;
 mod options;
 mod overview;
 mod pod_follower;
+mod ports;
 mod prepared;
 mod rate_limits;
 mod redaction;
@@ -48,7 +49,14 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::{effects::Effects, leadership::leases::Leases, signing_keys::SigningKeys, wakeups::Wakeups};
+use self::{
+    effects::Effects,
+    judgement::Rules,
+    leadership::leases::Leases,
+    ports::{Attachment, Attachments},
+    signing_keys::SigningKeys,
+    wakeups::Wakeups,
+};
 use crate::{
     access::Principal,
     cluster::Cluster,
@@ -113,6 +121,7 @@ pub use self::{
     },
     submissions::{
         Submissions,
+        document::Document,
         failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
@@ -198,6 +207,12 @@ impl Service {
         );
         let effects = Arc::new(effects);
         let files = Arc::new(Files::new(store.clone(), installation.clone()));
+        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
+        let webhooks = Arc::new(webhooks);
+        // The rules come first: what they refuse costs no file a copy.
+        let attachments: Vec<Arc<dyn Attachment>> =
+            vec![Arc::new(Rules(access.clone())), files.clone(), webhooks.clone()];
+        let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
             cluster.clone(),
@@ -205,16 +220,13 @@ impl Service {
             health.clone(),
             wakeups.clone(),
             effects.clone(),
-            access.clone(),
             keys.clone(),
-            files.clone(),
+            attachments.clone(),
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
-        let webhooks = Arc::new(webhooks);
         let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone());
+            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), vec![files.clone(), logs.clone()]);
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -225,17 +237,8 @@ impl Service {
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
-        let submissions = Submissions::new(
-            store,
-            cluster,
-            installation,
-            settings,
-            wakeups,
-            logs.clone(),
-            keys.clone(),
-            files.clone(),
-            webhooks.clone(),
-        );
+        let submissions =
+            Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone(), attachments);
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,
@@ -310,7 +313,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 14] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -323,8 +326,7 @@ impl Service {
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
-            ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
-            ("clean-up of logs", leadership.clone().run_clean_up_of_logs(stop.clone()).boxed()),
+            ("sweeps", leadership.clone().run_sweeps(stop.clone()).boxed()),
             ("summaries of drivers", self.spark_ui.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

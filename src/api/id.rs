@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use super::problem::{Code, Problem};
 use crate::{
-    service::{Service, Session, Submission},
+    service::{Document, Service, Session, Submission},
     submission::SubmissionId,
 };
 
@@ -44,6 +44,15 @@ pub(in crate::api) async fn find(
     id: &SubmissionId,
 ) -> Result<Submission, Problem> {
     service.submissions.submission(caller, id).await?.ok_or_else(|| not_found(id))
+}
+
+/// Returns the document of the submission with this id, as [`find`] does.
+pub(in crate::api) async fn document(
+    service: &Service,
+    caller: &Session,
+    id: &SubmissionId,
+) -> Result<Document, Problem> {
+    service.submissions.document(caller, id, &service.usage).await?.ok_or_else(|| not_found(id))
 }
 
 pub(in crate::api) fn not_found(id: impl std::fmt::Display) -> Problem {

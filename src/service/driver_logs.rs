@@ -8,6 +8,7 @@ mod kept;
 mod lines;
 mod read;
 mod stored;
+mod sweep;
 mod target;
 mod writer;
 
@@ -25,6 +26,7 @@ use self::keeper::Keeper;
 use super::{access_file::AccessFile, error::Error, rate_limits::Exceeded, shares::Shares, tenant_slots::TenantSlots};
 use crate::{cluster::Cluster, files::CollectedLogs, store::Store};
 
+pub(super) use self::kept::Archived;
 pub use self::stored::LogStoreSettings;
 
 /// Maximum number of logs of one namespace that a process reads concurrently; of all, twice as many. Each one holds a stream of the API server.

@@ -4,16 +4,16 @@ pub(super) mod circuit_breaker;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use self::circuit_breaker::{CircuitBreakers, Failure};
 use super::{
     access_file::AccessFile,
     driver_logs::DriverLogs,
-    encryption::Undecryptable,
     error::{Error, error_chain},
     leadership::leases::Leases,
+    ports::Wait,
     redaction,
     shares::{Place, Shares},
     wakeups::Wakeups,
@@ -22,7 +22,7 @@ use crate::{
     cluster::{self, Cluster, LogOf, Manifest},
     store::{self, Store},
     submission::{
-        FailureCode, Outcome, StateChange, SubmissionId,
+        FailureCode, Outcome, State, StateChange, SubmissionId,
         engine::{Effect, EffectResult, Machine, Obstacle, Settled},
     },
     traces::{Span, attribute},
@@ -34,6 +34,9 @@ const FINISHING: usize = 32;
 pub(super) const FINISH_TRIES: u32 = 24;
 /// Tries of a submission whose namespace doesn't exist, if others were refused before: about five minutes.
 const MISSING_TRIES: i32 = 14;
+/// How long the state of a row that a launch has recorded its pod in is as good as a new one: the time of a few calls to an idle API
+/// server.
+const MOMENT: Duration = Duration::from_millis(250);
 /// Pause after the first try. It doubles each time.
 pub(super) const FINISH_PAUSE: Duration = Duration::from_millis(500);
 pub(super) const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -90,21 +93,13 @@ pub(super) enum Stopped {
     /// The claim is lost: another replica continues.
     ClaimLost,
     Store(Error),
-    /// The objects can't be decrypted: they wait for their key.
-    Undecryptable(Undecryptable),
-    /// The store of its files is away: they wait.
-    FilesAway(String),
+    /// The launch waits for something that may pass.
+    Waits(Wait),
 }
 
 impl From<store::Error> for Stopped {
     fn from(error: store::Error) -> Self {
         Self::Store(error.into())
-    }
-}
-
-impl From<Undecryptable> for Stopped {
-    fn from(error: Undecryptable) -> Self {
-        Self::Undecryptable(error)
     }
 }
 
@@ -129,9 +124,14 @@ impl Effects {
 
     /// Runs a machine until it settles.
     pub(super) async fn run(&self, subject: &Subject<'_>, mut machine: impl Machine) -> Result<Settled, Stopped> {
+        let mut recorded: Option<(Instant, State)> = None;
         loop {
             let result = match (machine.effect(), &subject.claim) {
                 (Effect::Settle(settled), _) => return Ok(settled.clone()),
+                // A kill that was accepted since would be noticed as late as one that is accepted right now.
+                (Effect::Read, Some(_)) if recorded.is_some_and(|(at, _)| at.elapsed() < MOMENT) => {
+                    EffectResult::Recorded(recorded.take().map(|(_, state)| state))
+                }
                 // The lease is checked right before each write, and as long as the write may still be in flight.
                 (effect, Some(claim)) if effect.writes_to_the_cluster() => {
                     if !self.leases.holds(claim.session) {
@@ -145,6 +145,9 @@ impl Effects {
                 }
                 (effect, _) => self.carry_out(subject, effect).await?,
             };
+            if let (Effect::RecordPod(_), EffectResult::Recorded(Some(state))) = (machine.effect(), &result) {
+                recorded = Some((Instant::now(), *state));
+            }
             machine.take_result(result);
         }
     }

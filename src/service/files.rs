@@ -12,6 +12,7 @@ mod pace;
 mod parts;
 pub(super) mod reference;
 mod submit;
+mod sweep;
 mod upload;
 
 use std::{

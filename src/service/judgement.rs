@@ -1,15 +1,19 @@
 //! The verdict of a tenant's policy about a driver. It is given before a submission is accepted, and again before its driver is
 //! launched if the policy has changed since then.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::ready, sync::Arc};
 
 use chrono::{DateTime, Utc};
+use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    access_file::AccessFile,
     error::listed,
+    ports::{Attachment, Attempt, NoLaunch, Resolution, Step},
     prepared::PreparedSubmission,
+    redaction::message_about,
     tenancy::{Tenancy, TenantRules},
 };
 use crate::{
@@ -51,22 +55,21 @@ struct Basis<'a> {
     read_at: DateTime<Utc>,
 }
 
-/// Why an attempt is not launched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NoLaunch {
-    /// A word for the row.
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+fn violation(message: String) -> NoLaunch {
+    NoLaunch { reason: VIOLATION, message }
 }
 
-impl NoLaunch {
-    /// The stored objects can't be used.
-    pub(super) fn unreadable(message: String) -> Self {
-        Self { reason: "Unreadable", message }
-    }
+/// The rules of tenants, as an attachment: an attempt is judged again before anything of it is created.
+pub(super) struct Rules(pub(super) Arc<AccessFile>);
 
-    fn violation(message: String) -> Self {
-        Self { reason: VIOLATION, message }
+impl Attachment for Rules {
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
+        if attempt.is_begun {
+            return None;
+        }
+        let why = judge_again(&self.0.current(), attempt.namespace, manifest).err()?;
+        let why = NoLaunch { message: message_about(manifest, why.message), ..why };
+        Some(ready(Ok(Resolution::Refused(why))).boxed())
     }
 }
 
@@ -120,7 +123,7 @@ impl Judgement {
 ///
 /// # Errors
 /// [`NoLaunch`] with all violations, or if the namespace isn't the tenant's any more.
-pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Result<(), NoLaunch> {
+fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Result<(), NoLaunch> {
     if tenancy.access().authentication().is_none() {
         return Ok(());
     }
@@ -134,12 +137,12 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
         return Ok(());
     }
     let Some(rules) = rules else {
-        return Err(NoLaunch::violation(format!("namespace {namespace} doesn't belong to a tenant any more")));
+        return Err(violation(format!("namespace {namespace} doesn't belong to a tenant any more")));
     };
     let tenant = &rules.tenant.name;
     if let Some(before) = basis.filter(|basis| basis.tenant != tenant) {
         let message = format!("namespace {namespace} doesn't belong to tenant {} any more", before.tenant);
-        return Err(NoLaunch::violation(message));
+        return Err(violation(message));
     }
     let Some(policy) = &rules.policy else { return Ok(()) };
     let objects = manifest.unmarked().map_err(unreadable)?;
@@ -156,7 +159,7 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
         return Ok(());
     }
     let violations = listed(&violations);
-    Err(NoLaunch::violation(format!("the present policy of tenant {tenant} refuses the driver: {violations}")))
+    Err(violation(format!("the present policy of tenant {tenant} refuses the driver: {violations}")))
 }
 
 fn judge(

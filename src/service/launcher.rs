@@ -12,12 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
 use super::{
-    access_file::AccessFile,
     effects::{Effects, circuit_breaker::Restricted},
     encryption::EncryptionKeys,
     error::error_chain,
-    files::Files,
     health::Health,
+    ports::Attachments,
     wakeups::Wakeups,
 };
 use crate::{cluster::Cluster, metrics::metrics, store::Store, submission::Installation};
@@ -25,7 +24,7 @@ use crate::{cluster::Cluster, metrics::metrics, store::Store, submission::Instal
 /// Maximum number of submissions that are worked on concurrently.
 const SLOTS: usize = 192;
 /// Under load, claims wait until this many slots are free, so that one statement claims for all of them.
-const BATCH: usize = 16;
+const BATCH: usize = 32;
 /// How long a request of another replica, or an expired claim, may wait.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -38,9 +37,8 @@ pub struct Launcher {
     health: Arc<Health>,
     wakeups: Arc<Wakeups>,
     effects: Arc<Effects>,
-    access: Arc<AccessFile>,
     keys: Arc<EncryptionKeys>,
-    files: Arc<Files>,
+    attachments: Arc<Attachments>,
     /// The submissions that this process works on under a claim.
     busy: Mutex<UnderWay>,
 }
@@ -54,11 +52,10 @@ impl Launcher {
         health: Arc<Health>,
         wakeups: Arc<Wakeups>,
         effects: Arc<Effects>,
-        access: Arc<AccessFile>,
         keys: Arc<EncryptionKeys>,
-        files: Arc<Files>,
+        attachments: Arc<Attachments>,
     ) -> Self {
-        Self { store, cluster, installation, health, wakeups, effects, access, keys, files, busy: Mutex::default() }
+        Self { store, cluster, installation, health, wakeups, effects, keys, attachments, busy: Mutex::default() }
     }
 
     /// Returns the namespaces whose circuit breaker is not closed.

@@ -2,15 +2,14 @@
 
 mod batch;
 pub(super) mod clean_up;
-mod clock;
+pub(super) mod clock;
 mod deadlines;
-mod files;
 pub(super) mod leases;
-mod logs;
 mod silent_namespaces;
 
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -21,9 +20,8 @@ use self::{
     silent_namespaces::SilentNamespaces,
 };
 use super::{
-    driver_logs::DriverLogs,
     error::{Error, error_chain},
-    files::Files,
+    ports::Sweep,
     wakeups::Wakeups,
 };
 use crate::{cluster::Cluster, store::Store};
@@ -38,8 +36,7 @@ pub struct Leadership {
     leases: Arc<Leases>,
     clock: DatabaseClock,
     wakeups: Arc<Wakeups>,
-    files: Arc<Files>,
-    logs: Arc<DriverLogs>,
+    sweeps: Vec<Arc<dyn Sweep>>,
     /// Namespaces in which no pods can be deleted.
     silent: SilentNamespaces,
     settled_at_once: Batch,
@@ -52,12 +49,11 @@ impl Leadership {
         cluster: Cluster,
         leases: Arc<Leases>,
         wakeups: Arc<Wakeups>,
-        files: Arc<Files>,
-        logs: Arc<DriverLogs>,
+        sweeps: Vec<Arc<dyn Sweep>>,
     ) -> Self {
         let (clock, silent) = (DatabaseClock::new(store.clone()), SilentNamespaces::default());
         let (settled_at_once, deleted_at_once) = (Batch::new(SETTLED_AT_ONCE), Batch::new(ROUND));
-        Self { clock, store, cluster, leases, wakeups, files, logs, silent, settled_at_once, deleted_at_once }
+        Self { clock, store, cluster, leases, wakeups, sweeps, silent, settled_at_once, deleted_at_once }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.
@@ -78,6 +74,15 @@ impl Leadership {
     /// Returns the names of the leases that this replica holds, apart from the one of its session.
     pub fn held(&self) -> Vec<String> {
         self.leases.held()
+    }
+
+    /// Runs the sweeps of features, each while this replica holds its lease, until `stop`.
+    pub async fn run_sweeps(self: Arc<Self>, stop: CancellationToken) {
+        let each = self.sweeps.iter().filter(|sweep| sweep.is_needed()).map(|sweep| {
+            self.leases.while_held(sweep.lease(), &stop, || ready(Ok(true)), || sweep.rounds(&self.clock))
+        });
+        join_all(each).await;
+        stop.cancelled().await;
     }
 
     /// Renews the leases until `stop`, then releases them.

@@ -1,6 +1,7 @@
 //! Submissions: accepts them, shows them, and takes requests to kill them. What changes one runs to its end in a task of its own,
 //! whatever becomes of the client.
 
+pub(super) mod document;
 pub(super) mod failure_reason;
 mod fingerprint;
 mod limits;
@@ -20,14 +21,13 @@ use super::{
     driver_logs::DriverLogs,
     encryption::EncryptionKeys,
     error::Error,
-    files::Files,
+    ports::Attachments,
     redaction,
     session::Session,
     settings::{Settings, SparkSettings},
     shares::Shares,
     signing_keys::made_lately,
     wakeups::Wakeups,
-    webhooks::Webhooks,
 };
 use crate::{
     access::Action,
@@ -51,8 +51,7 @@ pub struct Submissions {
     wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
     keys: Arc<EncryptionKeys>,
-    files: Arc<Files>,
-    webhooks: Arc<Webhooks>,
+    attachments: Arc<Attachments>,
     /// Threads on which large drivers are built, by tenant.
     rendering: Shares,
 }
@@ -67,11 +66,10 @@ impl Submissions {
         wakeups: Arc<Wakeups>,
         logs: Arc<DriverLogs>,
         keys: Arc<EncryptionKeys>,
-        files: Arc<Files>,
-        webhooks: Arc<Webhooks>,
+        attachments: Arc<Attachments>,
     ) -> Self {
         let rendering = rendering::shares();
-        Self { store, cluster, installation, settings, wakeups, logs, keys, files, webhooks, rendering }
+        Self { store, cluster, installation, settings, wakeups, logs, keys, attachments, rendering }
     }
 
     /// Returns the id in the label that marks this installation's pods.

@@ -1,10 +1,7 @@
 //! What submissions used, for those who may read them, and what it cost.
 
 use super::{error::Error, session::Session};
-use crate::{
-    store::{GroupBy, Price, Prices, Store, SubmissionUsage, UsageFilter, UsageReport},
-    submission::SubmissionId,
-};
+use crate::store::{GroupBy, Price, Prices, Store, UsageFilter, UsageReport};
 
 /// The operator's prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,11 +33,6 @@ impl Usage {
         self.settings.currency.as_deref()
     }
 
-    /// Returns what a submission used, up to the last full minute while it runs.
-    pub async fn of_submission(&self, caller: &Session, id: &SubmissionId) -> Result<SubmissionUsage, Error> {
-        Ok(self.store.scoped(&caller.readable()).usage_of(id, &self.prices(caller)).await?)
-    }
-
     /// Returns what the submissions that the caller may read used in a range of days, in at most `limit` groups.
     pub async fn report(
         &self,
@@ -52,7 +44,7 @@ impl Usage {
         Ok(self.store.scoped(&caller.readable()).usage(filter, group_by, &self.prices(caller), limit).await?)
     }
 
-    fn prices(&self, caller: &Session) -> Prices {
+    pub(super) fn prices(&self, caller: &Session) -> Prices {
         let of_tenant = caller.access().tenants().filter_map(|tenant| {
             let prices = tenant.prices.clone()?;
             Some((tenant.name.clone(), Price { core_hour: prices.core_hour, gib_hour: prices.gib_hour }))

@@ -16,6 +16,7 @@ mod bodies;
 mod expected;
 mod life;
 mod pod;
+mod read;
 mod render;
 mod statements;
 mod watch;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sparkgate::{
-    store::{Scope, Store},
+    store::{Prices, Scope, Store},
     submission::SubmissionId,
 };
 use sqlx::PgPool;
@@ -54,7 +54,10 @@ async fn the_last_answer_stays_as_long_as_its_submission_and_is_read_within_a_sc
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     set(&pool, &id, "state = 'RUNNING', pod_uid = 'a', started_at = clock_timestamp()").await;
-    let read = async |scope: &Scope| store.scoped(scope).spark_summary(&id).await.unwrap();
+    let read = async |scope: &Scope| {
+        let document = store.scoped(scope).document(&id, &Prices::default()).await.unwrap();
+        document.and_then(|document| document.spark)
+    };
     store.drivers_to_ask(PERIOD, 9).await.unwrap();
     assert_eq!(read(&Scope::installation()).await, None, "it hasn't answered yet");
     store.write_spark_summary(&id, 1, &json!({"jobs": 1})).await.unwrap();

@@ -4,12 +4,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde_json::json;
 use sparkgate::{
-    store::{GroupBy, Price, Prices, Scope, Store, SubmissionUsage, UsageFilter, UsageReport},
+    store::{GroupBy, Price, Prices, Scope, Scoped, Store, SubmissionUsage, UsageFilter, UsageReport},
     submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Reservation, State, StateChange, SubmissionId},
 };
 use sparkgate_testing::SplitMix64;
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use crate::support::{accept, claim_one, executor, session};
 
@@ -42,7 +44,12 @@ async fn report(store: &Store, filter: &UsageFilter, group_by: &[GroupBy]) -> Us
 }
 
 async fn of(store: &Store, id: &SubmissionId) -> SubmissionUsage {
-    store.all().usage_of(id, &Prices::default()).await.unwrap()
+    of_document(store.all(), id, &Prices::default()).await.unwrap()
+}
+
+/// Returns the usage in the document of a submission; `None` without one.
+async fn of_document(scoped: Scoped, id: &SubmissionId, prices: &Prices) -> Option<SubmissionUsage> {
+    scoped.document(id, prices).await.unwrap()?.usage
 }
 
 /// Returns the groups with their core-seconds and byte-seconds of drivers and executors, and the estimated core-seconds.
@@ -105,7 +112,7 @@ async fn insert(pool: &PgPool, number: i64, of: &Submission<'_>) -> String {
              principal, owner, labels, pod_uid, started_at, pod_since, pod_ended_at, finished_at, pod_millicores, pod_memory_bytes,
              pod_deleted_at)
          VALUES ($1, $2, CASE WHEN $3::timestamptz IS NULL THEN 'RUNNING' ELSE 'FINISHED' END, '{}', '4.3.0', 'tester', 'spark',
-             '{}', $4, $5, $6, $7, $8::jsonb, 'u', $4, $4, $3, $3, $9, $10, $3)",
+             $11, $4, $5, $6, $7, $8::jsonb, 'u', $4, $4, $3, $3, $9, $10, $3)",
     )
     .bind(&id)
     .bind(number)
@@ -117,6 +124,7 @@ async fn insert(pool: &PgPool, number: i64, of: &Submission<'_>) -> String {
     .bind(of.labels)
     .bind(of.millicores)
     .bind(of.bytes)
+    .bind(json!({"appId": "a", "resourcePrefix": "b", "driverPod": "c", "driverService": "d", "configMap": "e", "localDir": Uuid::nil()}))
     .execute(pool)
     .await
     .unwrap();
@@ -128,7 +136,7 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
     let store = Store::new(pool.clone());
     let holder = session(&store).await;
     let id = accept(&store, "a").await;
-    assert_eq!(of(&store, &id).await.attempts, [], "it waits");
+    assert_eq!(of_document(store.all(), &id, &Prices::default()).await, None, "it waits");
     sqlx::query(
         "UPDATE submissions SET max_retries_infrastructure = 1, created_at = now() - interval '3 h',
              queued_at = now() - interval '3 h'",
@@ -297,9 +305,9 @@ async fn usage_of_foreign_submissions_is_not_counted(pool: PgPool) {
             let report = store.scoped(scope).usage(&all(), &[GroupBy::Tenant], &Prices::default(), 10).await.unwrap();
             assert_eq!(report.total.total.core_seconds, *expected, "{scope:?}");
             let id = "driver-20200101000000-000002".parse().unwrap();
-            let one = store.scoped(scope).usage_of(&id, &Prices::default()).await.unwrap();
+            let one = of_document(store.scoped(scope), &id, &Prices::default()).await;
             let sees_it = *expected != "0" && scope.covers("blue", "corp:alice");
-            assert!(one.attempts.is_empty() || sees_it, "{scope:?}");
+            assert!(one.is_none() || sees_it, "{scope:?}");
         }
         grow_old(&store, step).await;
     }
@@ -319,7 +327,7 @@ async fn costs_are_sums_by_the_price_of_each_tenant(pool: PgPool) {
     let costs: Vec<_> = report.groups.iter().map(|(_, usage)| usage.cost.as_deref()).collect();
     assert_eq!((costs, report.total.cost.as_deref()), (vec![Some("0.1"), Some("0.045")], Some("0.145")));
     let id = "driver-20200101000000-000001".parse().unwrap();
-    assert_eq!(store.all().usage_of(&id, &prices).await.unwrap().total.cost.as_deref(), Some("0.045"));
+    assert_eq!(of_document(store.all(), &id, &prices).await.unwrap().total.cost.as_deref(), Some("0.045"));
     assert_eq!(of(&store, &id).await.total.cost, None, "without prices");
     // A limit on groups is noticed.
     let one = store.all().usage(&all(), &[GroupBy::Tenant], &prices, 1).await.unwrap();

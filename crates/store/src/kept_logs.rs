@@ -28,13 +28,32 @@ pub struct LogEnd {
     pub cut: bool,
 }
 
+/// The columns of an archive that may not exist, as other statements join them.
 #[derive(sqlx::FromRow)]
-struct Row {
-    log: Option<Vec<u8>>,
-    size_bytes: i32,
-    cut: bool,
-    events: Json<Vec<PodEvent>>,
-    kept_at: DateTime<Utc>,
+pub(super) struct MaybeRow {
+    kept_log: Option<Vec<u8>>,
+    kept_size: Option<i32>,
+    kept_cut: Option<bool>,
+    kept_events: Option<Json<Vec<PodEvent>>>,
+    kept_at: Option<DateTime<Utc>>,
+}
+
+impl MaybeRow {
+    /// Returns the archive of the submission, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Row`] if it can't be decompressed.
+    pub(super) async fn read(self, id: &SubmissionId) -> Result<Option<KeptLog>, Error> {
+        let Some(kept_at) = self.kept_at else { return Ok(None) };
+        let log = match self.kept_log {
+            Some(packed) => {
+                let text = unpack(id, packed, self.kept_size.unwrap_or_default()).await?;
+                Some(LogEnd { text, cut: self.kept_cut.unwrap_or_default() })
+            }
+            None => None,
+        };
+        Ok(Some(KeptLog { log, events: self.kept_events.map(|events| events.0).unwrap_or_default(), kept_at }))
+    }
 }
 
 impl Store {
@@ -98,21 +117,19 @@ impl Scoped {
         let action = "reading an archived log";
         let mut connection = self.store.for_long_read(action).await?;
         let mut query = QueryBuilder::new(
-            "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs k JOIN submissions s ON s.id = submission_id
+            "SELECT log AS kept_log, size_bytes AS kept_size, cut AS kept_cut, events AS kept_events, kept_at
+             FROM kept_logs k JOIN submissions s ON s.id = submission_id
              WHERE submission_id = ",
         );
         query.push_bind(id.as_str()).push(" AND k.attempt = ").push_bind(attempt).push(" AND ");
         self.scope.push_condition(&mut query, "s");
-        let statement = query.build_query_as().fetch_optional(&mut *connection);
-        let Some(Row { log, size_bytes, cut, events, kept_at }) = within(action, statement).await? else {
-            return Ok(None);
-        };
+        let statement = query.build_query_as::<MaybeRow>().fetch_optional(&mut *connection);
+        let row = within(action, statement).await?;
         drop(connection);
-        let log = match log {
-            Some(packed) => Some(LogEnd { text: unpack(id, packed, size_bytes).await?, cut }),
-            None => None,
-        };
-        Ok(Some(KeptLog { log, events: events.0, kept_at }))
+        match row {
+            Some(row) => row.read(id).await,
+            None => Ok(None),
+        }
     }
 }
 

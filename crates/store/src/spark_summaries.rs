@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{QueryBuilder, types::Json};
+use sqlx::types::Json;
 
 use super::{
-    Error, Scoped, Store,
+    Error, Store,
     error::within,
     row::{parse, readable},
 };
@@ -98,22 +98,5 @@ impl Store {
         .execute(&self.patient);
         within("recording what a driver said of its jobs", statement).await?;
         Ok(())
-    }
-}
-
-impl Scoped {
-    /// Returns what the driver of a submission said last of its jobs and stages, if it ever did.
-    pub async fn spark_summary(&self, id: &SubmissionId) -> Result<Option<SparkSummary>, Error> {
-        let action = "reading what a driver said of its jobs";
-        let mut connection = self.store.connection(action).await?;
-        let mut query = QueryBuilder::new(
-            "SELECT k.attempt, k.read_at, k.summary FROM spark_summaries k JOIN submissions s ON s.id = submission_id
-             WHERE k.read_at IS NOT NULL AND submission_id = ",
-        );
-        query.push_bind(id.as_str()).push(" AND ");
-        self.scope.push_condition(&mut query, "s");
-        let row: Option<(i32, DateTime<Utc>, Json<Value>)> =
-            within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
-        Ok(row.map(|(attempt, read_at, summary)| SparkSummary { attempt, read_at, summary: summary.0 }))
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
+use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
 use super::{Error, Scoped, Store, error::within, row::BELIEVED};
@@ -325,33 +326,69 @@ impl Store {
     }
 }
 
-impl Scoped {
-    /// Returns what a submission used, up to the last full minute while it runs. All zero if no submission has this id.
-    pub async fn usage_of(&self, id: &SubmissionId, prices: &Prices) -> Result<SubmissionUsage, Error> {
-        let action = "computing the usage of a submission";
-        let mut query = QueryBuilder::<Postgres>::new("WITH these AS (SELECT ");
-        query.push(COLUMNS).push(" FROM submissions s WHERE id = ").push_bind(id.as_str()).push(" AND ");
-        self.scope.push_condition(&mut query, "s");
-        let amounts = amounts(&seconds("since", "until"));
-        query.push(format_args!(
-            "), {}, spent AS (SELECT tenant, attempt, {AMOUNTS} FROM pods, {amounts})
-             SELECT attempt, ",
-            pods("these")
-        ));
-        push_sums(&mut query, prices);
-        query.push(" FROM spent");
-        push_prices(&mut query, prices);
-        query.push(" GROUP BY GROUPING SETS ((attempt), ()) ORDER BY attempt NULLS FIRST");
-        let mut connection = self.store.connection(action).await?;
-        let rows = within(action, query.build().fetch_all(&mut *connection)).await?;
-        let read = |row: &PgRow| Ok((row.try_get::<Option<i32>, _>("attempt")?, usage(row)?));
-        let mut rows =
-            within(action, async { rows.iter().map(read).collect::<Result<Vec<_>, _>>() }).await?.into_iter();
-        // The set of all attempts has a row even if there are none.
-        let total = rows.next().map_or_else(Usage::none, |(_, total)| total);
-        Ok(SubmissionUsage { total, attempts: rows.filter_map(|(attempt, usage)| Some((attempt?, usage))).collect() })
-    }
+/// What one attempt used, or all of them, as [`push_usage`] returns it.
+#[derive(Debug, Deserialize)]
+pub(super) struct AttemptUsage {
+    /// `None` for all attempts.
+    attempt: Option<i32>,
+    driver_cores: String,
+    driver_memory: String,
+    executor_cores: String,
+    executor_memory: String,
+    cores: String,
+    memory: String,
+    estimated_cores: String,
+    estimated_memory: String,
+    cost: Option<String>,
+}
 
+impl From<AttemptUsage> for Usage {
+    fn from(of: AttemptUsage) -> Self {
+        let used = |core_seconds, memory_byte_seconds| Used { core_seconds, memory_byte_seconds };
+        Self {
+            driver: used(of.driver_cores, of.driver_memory),
+            executors: used(of.executor_cores, of.executor_memory),
+            total: used(of.cores, of.memory),
+            estimated: used(of.estimated_cores, of.estimated_memory),
+            cost: of.cost,
+        }
+    }
+}
+
+impl From<Vec<AttemptUsage>> for SubmissionUsage {
+    fn from(all: Vec<AttemptUsage>) -> Self {
+        let (mut total, mut attempts) = (Usage::none(), Vec::new());
+        for one in all {
+            match one.attempt {
+                Some(attempt) => attempts.push((attempt, one.into())),
+                // The set of all attempts has a row even if there are none.
+                None => total = one.into(),
+            }
+        }
+        Self { total, attempts }
+    }
+}
+
+/// Appends a query whose value is what a submission used, up to the last full minute while it runs: an array of [`AttemptUsage`].
+pub(super) fn push_usage(query: &mut QueryBuilder<Postgres>, id: &SubmissionId, prices: &Prices) {
+    query
+        .push("WITH these AS (SELECT ")
+        .push(COLUMNS)
+        .push(" FROM submissions WHERE id = ")
+        .push_bind(id.as_str().to_owned());
+    let amounts = amounts(&seconds("since", "until"));
+    query.push(format_args!(
+        "), {}, spent AS (SELECT tenant, attempt, {AMOUNTS} FROM pods, {amounts})
+         SELECT jsonb_agg(to_jsonb(used) ORDER BY attempt NULLS FIRST) FROM (SELECT attempt, ",
+        pods("these")
+    ));
+    push_sums(query, prices);
+    query.push(" FROM spent");
+    push_prices(query, prices);
+    query.push(" GROUP BY GROUPING SETS ((attempt), ())) AS used");
+}
+
+impl Scoped {
     /// Returns what the submissions of the scope used in a range of days, in at most `limit` groups.
     pub async fn usage(
         &self,

@@ -19,15 +19,15 @@ use super::{
 use crate::{
     access::Action,
     api::{
-        id::{Id, find, not_found as no_such_submission},
+        id::{Id, document, not_found as no_such_submission},
         problem::Problem,
         session::Caller,
         state::AppState,
         v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
     },
     service::{
-        AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, Summary,
-        UsageOf,
+        AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
+        Summary, UsageOf,
     },
     submission::{ExecutorRecord, SubmissionId, advice},
 };
@@ -79,7 +79,7 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let submission = find(service, caller, id).await?;
+    let Document { submission, why, usage, spark } = document(service, caller, id).await?;
     let may_audit = caller.require(Action::ReadAudit).is_ok();
     let filter = AuditFilter { submission: Some(id.to_string()), tenant: None };
     let audit = async {
@@ -88,21 +88,12 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
             false => Ok(Vec::new()),
         }
     };
-    let usage = async {
-        match submission.pod_uid.is_some() || submission.attempt > 1 {
-            true => service.usage.of_submission(caller, id).await.map(Some),
-            false => Ok(None),
-        }
-    };
-    let (why, events, attempts, executors, usage, audit, request, spark) = tokio::try_join!(
-        service.submissions.failure_reason(&submission),
+    let (events, attempts, executors, audit, request) = tokio::try_join!(
         service.events.submission_events(caller, id, 0, EVENTS),
         service.submissions.attempts(caller, id),
         service.submissions.executors(caller, id, None, EXECUTORS),
-        usage,
         audit,
         service.submissions.request(caller, id),
-        service.spark_ui.summary(caller, id),
     )?;
     Ok(Details {
         may_kill: caller.killable().covers(&submission.tenant, &submission.principal),

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{cursor, reply::Reply, spark_ui, usage::document::SubmissionUsage};
 use crate::{
     api::{
-        id::{Id, find, not_found},
+        id::{Id, document, not_found},
         problem::{
             Problem,
             responses::{Problems, SubmissionProblems},
@@ -17,7 +17,7 @@ use crate::{
         session::Caller,
         state::AppState,
     },
-    service::{Filter, Found, KillAnswer, Page, Session},
+    service::{Document, Filter, Found, KillAnswer, Page, Session},
     submission,
 };
 
@@ -167,18 +167,9 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let submission = find(&state.service, &caller, &id).await?;
-    let why = state.service.submissions.failure_reason(&submission).await?;
-    let usage = &state.service.usage;
-    // Before its first pod, a submission has used nothing.
-    let used = match submission.pod_uid.is_some() || submission.attempt > 1 {
-        true => SubmissionUsage::new(usage.of_submission(&caller, &id).await?, usage.currency())?,
-        false => None,
-    };
-    let spark = match submission.started_at.is_some() || submission.attempt > 1 {
-        true => state.service.spark_ui.summary(&caller, &id).await?,
-        false => None,
-    };
+    let Document { submission, why, usage, spark } = document(&state.service, &caller, &id).await?;
+    let currency = state.service.usage.currency();
+    let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
     let mut document = Submission::with(submission, why);
     (document.usage, document.spark_ui, document.spark) = (used, spark_ui, spark.map(Into::into));

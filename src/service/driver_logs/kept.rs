@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{DriverLogs, lines::Lines};
 use crate::{
     service::error::Error,
-    store::LogEnd,
+    store::{KeptLog, LogEnd},
     submission::{PodEvent, SubmissionId, cause},
 };
 
@@ -18,9 +18,14 @@ const TAIL_BYTES: usize = 4096;
 impl DriverLogs {
     /// Returns what was archived of an ended driver.
     pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<Archived, Error> {
-        let Some(kept) = self.store.all().kept_log(id, attempt).await? else { return Ok(Archived::default()) };
+        Ok(self.store.all().kept_log(id, attempt).await?.map(Archived::from).unwrap_or_default())
+    }
+}
+
+impl From<KeptLog> for Archived {
+    fn from(kept: KeptLog) -> Self {
         let tail = kept.log.as_ref().map(tail).filter(|tail| !tail.is_empty());
-        Ok(Archived { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) })
+        Self { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) }
     }
 }
 

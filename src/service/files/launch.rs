@@ -11,7 +11,7 @@ use crate::{
     files::{self, FileStore},
     service::{
         error::{Error, count_failure, error_chain},
-        judgement::NoLaunch,
+        ports::{Attempt, NoLaunch, Resolution, Wait},
     },
     store::FileRecord,
     submission::SubmissionId,
@@ -19,15 +19,8 @@ use crate::{
 
 /// The reason of a submission whose file is gone.
 const MISSING: &str = "FileNotFound";
-
-/// Why references can't be replaced.
-pub(in crate::service) enum Unresolved {
-    /// A file is gone.
-    Missing(NoLaunch),
-    /// The store is away: the submission waits.
-    Away(String),
-    Store(Error),
-}
+/// The reason of a submission that waits because the store of its files is away.
+const UNAVAILABLE: &str = "FilesUnavailable";
 
 impl Files {
     /// Returns the signed URL under which the driver and the executors of a submission get a file; `None` if this gateway keeps none.
@@ -64,17 +57,17 @@ impl Files {
     }
 
     /// Replaces the references to files in the objects of an attempt by signed URLs, or by URIs of the store. They are the same with
-    /// each try. The files of a launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't
+    /// each try. The files of a launch that has begun are not looked for: its driver waits already, and reports itself what it can't
     /// get.
     ///
     /// # Errors
-    /// [`Unresolved`].
-    pub(in crate::service) async fn resolve(
+    /// The database or the store fails.
+    pub(super) async fn replace_references(
         &self,
-        id: &SubmissionId,
+        attempt: &Attempt<'_>,
         manifest: &mut Manifest,
-        is_begun: bool,
-    ) -> Result<(), Unresolved> {
+    ) -> Result<Resolution, Error> {
+        let &Attempt { id, is_begun, .. } = attempt;
         let Manifest { before, pod, beside, .. } = manifest;
         let mut objects: Vec<&mut Box<RawValue>> = before
             .iter_mut()
@@ -82,24 +75,22 @@ impl Files {
             .chain(beside)
             .filter(|object| object.get().contains(reference::SCHEME))
             .collect();
-        if objects.is_empty() {
-            return Ok(());
-        }
-        let files = self.store.files_of(id).await.map_err(|error| Unresolved::Store(error.into()))?;
+        let files = self.store.files_of(id).await?;
         if files.is_empty() {
-            return Ok(());
+            return Ok(Resolution::Ready);
         }
-        let Some(kept) = self.kept.get() else { return Err(Unresolved::Away(FileError::Off.to_string())) };
+        let waits = |message| Ok(Resolution::Wait(Wait { reason: UNAVAILABLE, result: "no_files", message }));
         let away = |error: files::Error| {
             count_failure(&error);
-            Unresolved::Away(error_chain(&error))
+            waits(error_chain(&error))
         };
+        let Some(kept) = self.kept.get() else { return waits(FileError::Off.to_string()) };
         for file in files.iter().filter(|_| !is_begun) {
             match kept.objects.has(&file.object).await {
                 Ok(true) => {}
-                Ok(false) => return Err(gone(&file.sha256)),
-                Err(error @ files::Error::Unavailable { .. }) => return Err(away(error)),
-                Err(error) => return Err(Unresolved::Store(error.into())),
+                Ok(false) => return Ok(gone(&file.sha256)),
+                Err(error @ files::Error::Unavailable { .. }) => return away(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if kept.settings.driver_url.is_some() && !is_begun {
@@ -114,9 +105,9 @@ impl Files {
                 Ok(()) => {}
                 Err(files::Error::Missing { key, .. }) => {
                     let file = files.iter().find(|file| file.object == key);
-                    return Err(gone(file.map_or(key.as_str(), |file| file.sha256.as_str())));
+                    return Ok(gone(file.map_or(key.as_str(), |file| file.sha256.as_str())));
                 }
-                Err(error) => return Err(away(error)),
+                Err(error) => return away(error),
             }
         }
         let url = |sha256: &str, name: &str| {
@@ -125,16 +116,20 @@ impl Files {
         };
         for object in &mut objects {
             let Some(text) = reference::replaced(object.get(), url) else { continue };
-            let replaced = RawValue::from_string(text);
-            let unreadable = |error| NoLaunch::unreadable(format!("writing the URLs of files: {error}"));
-            **object = replaced.map_err(|error| Unresolved::Missing(unreadable(error)))?;
+            match RawValue::from_string(text) {
+                Ok(replaced) => **object = replaced,
+                Err(error) => {
+                    let why = NoLaunch::unreadable(format!("writing the URLs of files: {error}"));
+                    return Ok(Resolution::Refused(why));
+                }
+            }
         }
-        Ok(())
+        Ok(Resolution::Ready)
     }
 }
 
 /// Returns the end of a submission whose file is gone.
-fn gone(file: &str) -> Unresolved {
+fn gone(file: &str) -> Resolution {
     let message = format!("the file {file} is gone from its store");
-    Unresolved::Missing(NoLaunch { reason: MISSING, message })
+    Resolution::Refused(NoLaunch { reason: MISSING, message })
 }

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 
-use crate::spark::{CreateSubmissionRequest, Refusal};
+use crate::{
+    cluster::Manifest,
+    spark::{CreateSubmissionRequest, Refusal},
+};
 
 /// The scheme of references.
 pub(super) const SCHEME: &str = "sparkgate-file";
@@ -45,7 +48,7 @@ fn is_of_name(c: char) -> bool {
 ///
 /// # Errors
 /// A [`Refusal`] that names the field with a malformed reference.
-pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<String>, Refusal> {
+pub(super) fn in_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<String>, Refusal> {
     let mut files = BTreeSet::new();
     let resource = [(None, request.app_resource.as_str())];
     let lists = LISTS.into_iter().filter_map(|key| Some((Some(key), request.spark_properties.get(key)?.as_str())));
@@ -68,6 +71,12 @@ pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<S
         }
     }
     Ok(files)
+}
+
+/// Returns whether the objects of an attempt may contain references.
+pub(super) fn is_in_objects(manifest: &Manifest) -> bool {
+    let Manifest { before, pod, beside, .. } = manifest;
+    before.iter().chain([pod]).chain(beside).any(|object| object.get().contains(SCHEME))
 }
 
 /// Returns the names of the files of a form in a text: `sparkgate-file:<name>`, without the `/` of other references.
@@ -166,9 +175,9 @@ mod tests {
         let list = format!("local:///x.zip, sparkgate-file:/{B}/env.tar.gz#env ,s3a://b/y.zip");
         for key in LISTS {
             let request = request(&format!("sparkgate-file:/{A}/job%20one.py"), key, &list);
-            assert_eq!(of_request(&request).unwrap(), [A.to_owned(), B.to_owned()].into(), "{key}");
+            assert_eq!(in_request(&request).unwrap(), [A.to_owned(), B.to_owned()].into(), "{key}");
         }
-        assert_eq!(of_request(&request("local:///a.jar", "spark.x", &list)), Ok(BTreeSet::new()));
+        assert_eq!(in_request(&request("local:///a.jar", "spark.x", &list)), Ok(BTreeSet::new()));
     }
 
     #[test]
@@ -195,9 +204,9 @@ mod tests {
             format!("/{}/a", &A[1..]),
             format!("/{A}/{}", "n".repeat(256)),
         ] {
-            let refusal = of_request(&request(&format!("{SCHEME}:{bad}"), "spark.jars", "")).unwrap_err();
+            let refusal = in_request(&request(&format!("{SCHEME}:{bad}"), "spark.jars", "")).unwrap_err();
             assert_eq!(refusal.field, "appResource", "{bad}");
-            let refusal = of_request(&request("", "spark.jars", &format!("local:///a,{SCHEME}:{bad}"))).unwrap_err();
+            let refusal = in_request(&request("", "spark.jars", &format!("local:///a,{SCHEME}:{bad}"))).unwrap_err();
             assert_eq!(refusal.field, "sparkProperties[\"spark.jars\"]", "{bad}");
         }
     }

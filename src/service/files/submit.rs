@@ -1,66 +1,82 @@
-//! The files of a submission, while it is accepted.
+//! The files of a submission, while it is accepted and launched.
+
+use futures::FutureExt;
 
 use super::{FileError, Files, reference};
 use crate::{
-    service::error::Error,
+    cluster::Manifest,
+    service::{
+        error::Error,
+        ports::{Attachment, Attempt, Proposed, Resolution, Step},
+    },
     spark::{CreateSubmissionRequest, Refusal},
     store::FileRecord,
     submission::SubmissionId,
 };
 
+/// A submission keeps the files that its request refers to. Each launch replaces the references by URLs.
+impl Attachment for Files {
+    fn validate(&self, proposed: &Proposed<'_>) -> Result<(), Refusal> {
+        reference::in_request(proposed.request).map(drop)
+    }
+
+    fn check<'a>(&'a self, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
+        let wanted = wanted(proposed)?;
+        Some(async move { self.find(proposed.tenant, proposed.request, &wanted).await }.boxed())
+    }
+
+    fn attach<'a>(&'a self, id: &'a SubmissionId, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
+        let wanted = wanted(proposed)?;
+        Some(async move { self.hold(id, proposed.tenant, proposed.request, &wanted).await }.boxed())
+    }
+
+    fn detach<'a>(&'a self, id: &'a SubmissionId) -> Step<'a, ()> {
+        Some(async move { Ok(self.store.release_files_of(id).await?) }.boxed())
+    }
+
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
+        reference::is_in_objects(manifest).then(|| self.replace_references(attempt, manifest).boxed())
+    }
+}
+
+/// Returns the files that a valid request refers to, if there are any.
+fn wanted(proposed: &Proposed<'_>) -> Option<Vec<String>> {
+    let wanted = reference::in_request(proposed.request).ok().filter(|wanted| !wanted.is_empty())?;
+    Some(wanted.into_iter().collect())
+}
+
 impl Files {
-    /// Returns the files that a request refers to, after a check that the tenant has them and that their store answers.
+    /// Checks that the tenant has these files and that their store answers.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a malformed reference and for a file that isn't there; [`Error::FilesUnavailable`].
-    pub(in crate::service) async fn of_request(
-        &self,
-        tenant: &str,
-        request: &CreateSubmissionRequest,
-    ) -> Result<Vec<String>, Error> {
-        let wanted: Vec<String> = reference::of_request(request)?.into_iter().collect();
-        if wanted.is_empty() {
-            return Ok(wanted);
-        }
+    /// [`Error::Refused`] for a file that isn't there; [`Error::FilesUnavailable`].
+    async fn find(&self, tenant: &str, request: &CreateSubmissionRequest, wanted: &[String]) -> Result<(), Error> {
         let Some(kept) = self.kept.get() else {
             return Err(Refusal::field("appResource", FileError::Off.to_string()).into());
         };
-        let found = self.store.files_of_tenant(tenant, &wanted).await?;
-        check_all(request, &wanted, &found)?;
+        let found = self.store.files_of_tenant(tenant, wanted).await?;
+        check_all(request, wanted, &found)?;
         for file in &found {
             if !kept.objects.has(&file.object).await? {
                 return Err(missing(request, &file.sha256));
             }
         }
-        Ok(wanted)
+        Ok(())
     }
 
     /// Keeps files for a submission that is about to be accepted. They can't be deleted until it has ended.
     ///
     /// # Errors
     /// [`Error::Refused`] for a file that was deleted meanwhile.
-    pub(in crate::service) async fn hold(
+    async fn hold(
         &self,
         id: &SubmissionId,
         tenant: &str,
-        wanted: &[String],
         request: &CreateSubmissionRequest,
+        wanted: &[String],
     ) -> Result<(), Error> {
-        if wanted.is_empty() {
-            return Ok(());
-        }
         let found = self.store.use_files(id, tenant, wanted).await?;
         check_all(request, wanted, &found)
-    }
-}
-
-impl Files {
-    /// Releases the files of a submission that wasn't accepted.
-    pub(in crate::service) async fn release(&self, id: &SubmissionId, held: &[String]) -> Result<(), Error> {
-        match held.is_empty() {
-            true => Ok(()),
-            false => Ok(self.store.release_files_of(id).await?),
-        }
     }
 }
 

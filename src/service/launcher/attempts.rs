@@ -8,14 +8,23 @@ use crate::{
     cluster::Manifest,
     service::{
         effects::Stopped,
-        encryption::StoredObjects,
-        judgement::{NoLaunch, judge_again},
-        redaction::message_about,
+        encryption::{StoredObjects, Undecryptable},
+        ports::{NoLaunch, Wait},
     },
     spark::NameEntropy,
     store::{Before, Claimed},
     submission::{Installation, SubmissionId},
 };
+
+/// The reason of a submission that waits because its objects can't be decrypted.
+const NO_KEY: &str = "EncryptionKeyMissing";
+
+impl From<Undecryptable> for Stopped {
+    fn from(error: Undecryptable) -> Self {
+        let message = format!("the objects can't be decrypted: {error}");
+        Self::Waits(Wait { reason: NO_KEY, result: "no_key", message })
+    }
+}
 
 /// The objects of a claimed submission, and the name of its driver pod.
 pub(super) struct Objects {
@@ -33,8 +42,7 @@ impl Objects {
 
 impl Launcher {
     /// Returns the stored objects of a claimed attempt. The first launch of a later attempt derives its objects from those of
-    /// the previous attempt, with new names, and stores them before anything is created. Objects whose pod doesn't exist yet are
-    /// judged again if the policy of their tenant has changed.
+    /// the previous attempt, with new names, and stores them before anything is created.
     ///
     /// Nothing in them makes a kubelet start the driver a second time, whichever release stored them.
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
@@ -45,11 +53,7 @@ impl Launcher {
                 None => Manifest::read(text),
             };
             return Ok(match manifest {
-                Ok(manifest) => {
-                    let is_begun = !launch || claimed.pod_uid.is_some();
-                    let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
-                    Objects { manifest, pod, fault }
-                }
+                Ok(manifest) => Objects { manifest, pod, fault: None },
                 Err(error) => {
                     let why = format!("the stored objects of the submission can't be read: {error}");
                     Objects::none(pod, Some(NoLaunch::unreadable(why)))
@@ -93,20 +97,12 @@ impl Launcher {
                 return Ok(Objects::none(pod, Some(NoLaunch::unreadable(why))));
             }
         };
-        if let Err(why) = self.judge(claimed, &manifest) {
-            return Ok(Objects::none(pod, Some(why)));
-        }
         let StoredObjects { objects, sealed } =
             self.keys.seal(text, &claimed.id, claimed.attempt).map_err(Stopped::Store)?;
         if !self.store.keep_attempt(claimed, &names, &objects, sealed.as_ref()).await? {
             return Err(Stopped::ClaimLost);
         }
         Ok(Objects { manifest, pod, fault: None })
-    }
-
-    fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<(), NoLaunch> {
-        judge_again(&self.access.current(), &claimed.namespace, manifest)
-            .map_err(|why| NoLaunch { message: message_about(manifest, why.message), ..why })
     }
 }
 

@@ -12,9 +12,8 @@ use crate::{
     service::{
         effects::{Claim, Stopped, Subject},
         error::{Error, error_chain},
-        files::launch::Unresolved,
         home_cluster::FRESH,
-        judgement::NoLaunch,
+        ports::{Attempt, NoLaunch, Resolution, Wait},
     },
     store::{Claimed, Task},
     submission::engine::{Job, Kill, Launch, Obstacle, Settled},
@@ -29,10 +28,6 @@ const NOTHING_FOUND: Duration = Duration::from_millis(20);
 const RECHECK: Duration = Duration::from_secs(10);
 /// Reason of a submission that waits because the API server denies its launch: Kubernetes' own reason of a 403.
 const DENIED: &str = "Forbidden";
-/// Reason of a submission that waits because its objects can't be decrypted.
-const NO_KEY: &str = "EncryptionKeyMissing";
-/// Reason of a submission that waits because the store of its files is away.
-const NO_FILES: &str = "FilesUnavailable";
 /// The longest pause of a submission that a webhook denies for now, or whose namespace doesn't exist.
 const LONGEST_POSTPONED: Duration = Duration::from_secs(30);
 /// Pause before a failed attempt to return a claim is repeated.
@@ -47,18 +42,14 @@ pub struct Work {
 /// How work ended that still has its claim.
 enum Ended {
     Settled(Settled),
-    /// Its objects can't be decrypted: it waits for their key.
-    NoKey(String),
-    /// The store of its files is away: it waits.
-    NoFiles(String),
+    Waits(Wait),
 }
 
 impl Ended {
     /// Returns the result for metrics.
     fn result(&self) -> &'static str {
         match self {
-            Self::NoKey(_) => "no_key",
-            Self::NoFiles(_) => "no_files",
+            Self::Waits(wait) => wait.result,
             Self::Settled(settled) => match settled {
                 Settled::GivenBack | Settled::Done => "done",
                 Settled::LookAgain => "look_again",
@@ -165,8 +156,7 @@ impl Launcher {
                 return;
             }
             Ok(Err(Stopped::Store(error))) => Ended::Settled(Settled::TryAgain(error_chain(&error))),
-            Ok(Err(Stopped::Undecryptable(error))) => Ended::NoKey(error.to_string()),
-            Ok(Err(Stopped::FilesAway(why))) => Ended::NoFiles(why),
+            Ok(Err(Stopped::Waits(wait))) => Ended::Waits(wait),
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
         count(task, ended.result());
@@ -184,11 +174,11 @@ impl Launcher {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
         let Objects { mut manifest, pod, mut fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
         if claimed.task == Task::Launch && fault.is_none() {
-            match self.files.resolve(id, &mut manifest, claimed.pod_uid.is_some()).await {
-                Ok(()) => {}
-                Err(Unresolved::Missing(why)) => fault = Some(why),
-                Err(Unresolved::Away(why)) => return Err(Stopped::FilesAway(why)),
-                Err(Unresolved::Store(error)) => return Err(Stopped::Store(error)),
+            let about = Attempt { id, namespace, is_begun: claimed.pod_uid.is_some() };
+            match self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)? {
+                Resolution::Ready => {}
+                Resolution::Wait(wait) => return Err(Stopped::Waits(wait)),
+                Resolution::Refused(why) => fault = Some(why),
             }
         }
         let job = Job {
@@ -218,15 +208,10 @@ impl Launcher {
         let (id, task) = (&claimed.id, claimed.task);
         let settled = match ended {
             Ended::Settled(settled) => settled,
-            Ended::NoKey(why) => {
+            Ended::Waits(Wait { reason, message, .. }) => {
                 let delay = backoff(claimed.failed_tries);
-                tracing::error!(submission = %id, retry_in = ?delay, "the objects can't be decrypted: {why}");
-                return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_KEY), why))).await?);
-            }
-            Ended::NoFiles(why) => {
-                let delay = backoff(claimed.failed_tries);
-                tracing::warn!(submission = %id, retry_in = ?delay, "the files can't be reached: {why}");
-                return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_FILES), why))).await?);
+                tracing::warn!(submission = %id, reason, retry_in = ?delay, "the launch waits: {message}");
+                return Ok(self.store.retry_later(claimed, delay, Some((Some(reason), message))).await?);
             }
         };
         match settled {

@@ -24,7 +24,7 @@ const SAID: Duration = Duration::from_secs(60);
 
 /// The clock of the database, compared with this machine's.
 #[derive(Debug)]
-pub(super) struct DatabaseClock {
+pub(in crate::service) struct DatabaseClock {
     store: Store,
     /// The current large difference between the clocks, if there is one.
     difference: Judge,
@@ -85,7 +85,7 @@ impl DatabaseClock {
     ///
     /// # Errors
     /// The database doesn't answer.
-    pub(super) async fn believed_until(&self, what: &str) -> Result<Option<DateTime<Utc>>, Error> {
+    pub(in crate::service) async fn believed_until(&self, what: &str) -> Result<Option<DateTime<Utc>>, Error> {
         let database = self.store.now().await?;
         let ahead = database - Utc::now();
         match self.difference.judge(ahead, Instant::now()) {

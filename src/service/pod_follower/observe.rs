@@ -276,8 +276,8 @@ impl PodFollower {
             Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
             Ok(Ran::Settled(settled)) => given_up(subject, &settled),
             Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
-            // Only a launch decrypts.
-            Err(Stopped::ClaimLost | Stopped::Undecryptable(_) | Stopped::FilesAway(_)) => {}
+            // Only a launch waits.
+            Err(Stopped::ClaimLost | Stopped::Waits(_)) => {}
             Err(Stopped::Store(error)) => return Err(error),
         }
         Ok(())

@@ -22,12 +22,8 @@ use super::{
     said::{FailedStages, Jobs, Said},
 };
 use crate::{
-    service::{
-        error::{Error, error_chain},
-        session::Session,
-    },
-    store::AskedDriver,
-    submission::SubmissionId,
+    service::error::{Error, error_chain},
+    store::{AskedDriver, SparkSummary},
 };
 
 /// Pause between two rounds.
@@ -49,17 +45,15 @@ pub struct Summary {
     pub said: Said,
 }
 
-impl SparkUi {
-    /// Returns what the driver of a submission said last, if the caller may read it.
-    pub async fn summary(&self, caller: &Session, id: &SubmissionId) -> Result<Option<Summary>, Error> {
-        let row = self.store.scoped(&caller.readable()).spark_summary(id).await?;
-        // One that another release wrote may not be readable.
-        Ok(row.and_then(|row| {
-            let said = serde_json::from_value(row.summary).ok()?;
-            Some(Summary { attempt: row.attempt, read_at: row.read_at, said })
-        }))
+impl Summary {
+    /// Returns what is stored; `None` if this release can't read it, because another one wrote it.
+    pub(in crate::service) fn stored(row: SparkSummary) -> Option<Self> {
+        let said = serde_json::from_value(row.summary).ok()?;
+        Some(Self { attempt: row.attempt, read_at: row.read_at, said })
     }
+}
 
+impl SparkUi {
     /// Asks drivers for their jobs until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let Some(period) = self.settings.summary_period else { return stop.cancelled().await };

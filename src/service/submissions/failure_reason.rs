@@ -2,7 +2,7 @@
 
 use super::Submissions;
 use crate::{
-    service::error::Error,
+    service::{driver_logs::Archived, error::Error},
     store::Submission,
     submission::{FailureCode, PodEvent, State, signal},
 };
@@ -85,9 +85,17 @@ impl Submissions {
     /// Returns the reason with all details: those of the row, the events of the pod (current, or at its end), and the end of
     /// the driver's log.
     pub async fn failure_reason(&self, row: &Submission) -> Result<Option<FailureReason>, Error> {
-        let Some(mut why) = FailureReason::of(row) else { return Ok(None) };
+        let archived = match row.state.is_terminal() && FailureReason::of(row).is_some() {
+            true => self.logs.archived(&row.id, row.attempt).await?,
+            false => Archived::default(),
+        };
+        Ok(self.reason(row, archived).await)
+    }
+
+    /// Returns the same, with the archive of the current attempt.
+    pub(super) async fn reason(&self, row: &Submission, archived: Archived) -> Option<FailureReason> {
+        let mut why = FailureReason::of(row)?;
         if row.state.is_terminal() {
-            let archived = self.logs.archived(&row.id, row.attempt).await?;
             // The row lacks it if the log wasn't archived in time.
             if let Some(cause) = archived.cause.filter(|cause| !why.message.contains(cause))
                 && row.state == State::Failed
@@ -99,7 +107,7 @@ impl Submissions {
             why.events = self.logs.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
         }
-        Ok(Some(why))
+        Some(why)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
         error::Error,
         judgement::Judgement,
         options::SubmissionOptions,
+        ports::Proposed,
         prepared::{Expanded, PreparedSubmission, driver_properties},
         redaction,
         session::Session,
@@ -69,7 +70,7 @@ impl Submissions {
             prepared.continue_trace(&trace);
         }
         prepared.options.check(&rules.caps)?;
-        self.webhooks.check(&prepared.options.webhooks)?;
+        self.attachments.validate(&proposed(caller, &rules, &prepared))?;
         if prepared.options.wire == Some(Wire::Kubeflow)
             && caller.access().may_own_pods(caller.principal(), &rules.tenant.name)
             && is_of_application(prepared.request.request.driver_pod_template.as_ref())
@@ -112,10 +113,21 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
-        self.files.of_request(&rules.tenant.name, &prepared.request.request).await?;
+        self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
         let rendered = self.render(&rules, &prepared, &self.store.draw().await?).await?;
         Ok(Plan { prepared, rendered })
     }
+}
+
+/// Returns what attachments know of a submission that isn't accepted yet.
+pub(super) fn proposed<'a>(
+    caller: &'a Session,
+    rules: &'a TenantRules,
+    prepared: &'a PreparedSubmission,
+) -> Proposed<'a> {
+    let PreparedSubmission { request, options, .. } = prepared;
+    let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
+    Proposed { tenant, principal, request: &request.request, options }
 }
 
 impl Plan {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io, mem, sync::Arc};
 
-use super::{Submissions, fingerprint::Fingerprint};
+use super::{Submissions, fingerprint::Fingerprint, plan::proposed};
 use crate::{
     metrics::{metrics, text},
     service::{
@@ -116,15 +116,13 @@ impl Submissions {
         {
             return Err(Error::Full { tenant: tenant.clone(), most });
         }
-        let files = self.files.of_request(tenant, &prepared.request.request).await?;
+        self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             // Before anything is kept for it: most refusals are of the driver.
             let rendered = self.render(&rules, &prepared, &drawn).await?;
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
-            self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
-            let webhooks = &prepared.options.webhooks;
-            self.webhooks.attach(&drawn.id, tenant, principal, webhooks).await?;
+            let attached = self.attachments.attach(&drawn.id, &proposed(caller, &rules, &prepared)).await?;
             let id = drawn.id.clone();
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
@@ -154,8 +152,7 @@ impl Submissions {
                 prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
             let accepted = self.store.accept(new).await?;
             if !matches!(accepted, store::Accepted::New(_) | store::Accepted::InDoubt(..)) {
-                self.files.release(&id, &files).await?;
-                self.webhooks.detach(&id, &prepared.options.webhooks).await?;
+                attached.detach(&id).await?;
             }
             match accepted {
                 store::Accepted::New(submission) => {

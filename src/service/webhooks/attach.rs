@@ -1,11 +1,17 @@
 //! Webhooks of a single submission, which its request names.
 
+use futures::FutureExt;
+
 use super::{
     Webhooks,
     secrets::{Secrets, SigningSecret},
 };
 use crate::{
-    service::{error::Error, options::webhook::SubmissionWebhook},
+    service::{
+        error::Error,
+        options::webhook::SubmissionWebhook,
+        ports::{Attachment, Proposed, Step},
+    },
     spark::Refusal,
     store::{NewWebhook, WebhookFilter},
     submission::{State, SubmissionId},
@@ -14,12 +20,9 @@ use crate::{
 /// The most webhooks of one submission.
 const MOST: usize = 4;
 
-impl Webhooks {
-    /// Checks the webhooks of a request.
-    ///
-    /// # Errors
-    /// A [`Refusal`] that names the field.
-    pub(in crate::service) fn check(&self, webhooks: &[SubmissionWebhook]) -> Result<(), Refusal> {
+impl Attachment for Webhooks {
+    fn validate(&self, proposed: &Proposed<'_>) -> Result<(), Refusal> {
+        let webhooks = &proposed.options.webhooks;
         if webhooks.len() > MOST {
             return Err(Refusal::field("webhooks", format!("{} webhooks: there may be {MOST}", webhooks.len())));
         }
@@ -31,12 +34,22 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Stores the webhooks of a submission, before it is accepted.
-    pub(in crate::service) async fn attach(
+    fn attach<'a>(&'a self, id: &'a SubmissionId, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
+        let Proposed { tenant, principal, options, .. } = proposed;
+        (!options.webhooks.is_empty()).then(|| self.store_all(id, (tenant, principal), &options.webhooks).boxed())
+    }
+
+    fn detach<'a>(&'a self, id: &'a SubmissionId) -> Step<'a, ()> {
+        Some(async move { Ok(self.store.detach_webhooks(id).await?) }.boxed())
+    }
+}
+
+impl Webhooks {
+    /// Stores the webhooks of a submission.
+    async fn store_all(
         &self,
         id: &SubmissionId,
-        tenant: &str,
-        principal: &str,
+        (tenant, principal): (&str, &str),
         webhooks: &[SubmissionWebhook],
     ) -> Result<(), Error> {
         for (at, webhook) in webhooks.iter().enumerate() {
@@ -56,18 +69,6 @@ impl Webhooks {
             self.store.attach_webhook(&new).await?;
         }
         Ok(())
-    }
-
-    /// Deletes the webhooks of a submission that wasn't accepted under this id.
-    pub(in crate::service) async fn detach(
-        &self,
-        id: &SubmissionId,
-        webhooks: &[SubmissionWebhook],
-    ) -> Result<(), Error> {
-        match webhooks.is_empty() {
-            true => Ok(()),
-            false => Ok(self.store.detach_webhooks(id).await?),
-        }
     }
 }
 

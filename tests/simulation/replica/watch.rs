@@ -100,7 +100,7 @@ impl World {
         }
         // From time to time it lists again, which finds what no change reported. Without faults, it has processed the previous
         // list by then.
-        let listed = watch.items.iter().all(|item| item.aside);
+        let listed = !watch.items.iter().any(Item::is_in_order);
         let lists_again = if self.settling { listed && self.rng.chance(40) } else { self.rng.chance(3) };
         if lists_again || self.rng.chance(self.plan.cut) {
             self.cut(at);

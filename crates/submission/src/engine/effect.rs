@@ -122,7 +122,8 @@ pub enum EffectResult {
     Found(Found),
     /// [`Effect::Read`].
     Row(Option<Row>),
-    /// [`Effect::RecordPod`]: the state of the row; `None` if the claim is lost, or another pod is recorded.
+    /// [`Effect::RecordPod`]: the state of the row; `None` if the claim is lost, or another pod is recorded. Also of an
+    /// [`Effect::Read`] that follows a moment later.
     Recorded(Option<State>),
     /// A guarded write found the expected row and changed it; or it didn't, and changed nothing.
     Moved(bool),

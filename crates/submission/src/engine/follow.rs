@@ -4,7 +4,7 @@ use super::{Effect, EffectResult, Found, Machine, Row, Settled};
 use crate::{Outcome, PodObservation, State, StateChange, Step, step};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
-/// deletes pods without a submission.
+/// deletes pods without a submission. What it sees is judged by a row that was read later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
@@ -113,10 +113,11 @@ impl Follow {
     /// Handles the look-up of a pod, described by `before`, that left the watch.
     fn looked_behind(&mut self, before: Box<PodObservation>, found: Found) -> Effect {
         match found {
-            // It still exists, and has only lost its labels.
+            // It still exists, and has only lost its labels. A kill may have been requested since the row was read, and be the reason
+            // of what is seen now.
             Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);
-                self.read()
+                Effect::Read
             }
             Found::There(_) | Found::Nothing => {
                 self.seen = Some(before);
@@ -153,8 +154,9 @@ impl Follow {
                     self.stops = true;
                     return Effect::Delete(now.pod_uid);
                 }
+                // As behind the watch: the row is older than what is seen now.
                 self.seen = Some(now);
-                self.read()
+                Effect::Read
             }
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {

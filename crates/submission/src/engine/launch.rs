@@ -91,10 +91,8 @@ impl Launch {
             (Effect::RecordPod(_), EffectResult::Recorded(_)) => Effect::done(),
             // Without its marks the watch doesn't show the pod. The next list finds it, if they can't be restored.
             (Effect::RestoreLabels(uid), EffectResult::Done | EffectResult::Refused { .. }) => self.marked(uid.clone()),
-            (Effect::Read, EffectResult::Row(row)) => match (self.last.take(), row) {
-                (Some((place, uid)), Some(row)) if may_go_on(row.state) => self.create_beside(place, uid),
-                _ => Effect::done(),
-            },
+            (Effect::Read, EffectResult::Row(row)) => self.create_last(row.map(|row| row.state)),
+            (Effect::Read, EffectResult::Recorded(state)) => self.create_last(state),
             (Effect::HandOver(done, uid), EffectResult::Done) => self.hand_over(done + 1, uid.clone()),
             // The object was deleted with the pod, by another client: the watch observes the end of the driver.
             (Effect::HandOver(done, uid), EffectResult::Refused { reason, .. }) if reason == NOT_FOUND => {
@@ -225,6 +223,13 @@ impl Launch {
         }
         self.last = Some((next, uid));
         Effect::Read
+    }
+
+    fn create_last(&mut self, state: Option<State>) -> Effect {
+        match self.last.take() {
+            Some((place, uid)) if state.is_some_and(may_go_on) => self.create_beside(place, uid),
+            _ => Effect::done(),
+        }
     }
 
     fn create_beside(&self, place: usize, uid: String) -> Effect {

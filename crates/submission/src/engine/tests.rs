@@ -285,13 +285,24 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
     let unlabelled = PodObservation { labelled: false, ..running() };
     let asked = run(
         Follow::seen(Box::new(left())),
-        [live(), EffectResult::Found(Found::There(Box::new(unlabelled.clone()))), EffectResult::Done],
+        [live(), EffectResult::Found(Found::There(Box::new(unlabelled.clone()))), live(), EffectResult::Done],
     );
-    assert_eq!(asked[1..], [Effect::LookUp, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
+    let restored = [Effect::LookUp, Effect::Read, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)];
+    assert_eq!(asked[1..], restored);
 
     let over = PodObservation { labelled: false, ..seen(Phase::Failed, exit(3)) };
-    let asked = run(Follow::seen(Box::new(left())), [live(), EffectResult::Found(Found::There(Box::new(over)))]);
-    assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended in the meantime");
+    let found = EffectResult::Found(Found::There(Box::new(over)));
+    let asked = run(Follow::seen(Box::new(left())), [live(), found, live()]);
+    assert_eq!(ends(&asked[3]), Some(State::Failed), "it ended in the meantime");
+
+    // The kill was accepted between the read and the look-up.
+    let killed = PodObservation { labelled: false, deleting: true, ..seen(Phase::Failed, exit(143)) };
+    let overdue = KillCause::RunTimeout("killed after 1 s".to_owned());
+    let killing = EffectResult::Row(Some(Row { kill: overdue, ..row(State::Killing, Some("u")) }));
+    let answers = [live(), EffectResult::Found(Found::There(Box::new(killed))), killing];
+    let asked = run(Follow::seen(Box::new(left())), answers);
+    let Effect::Advance(StateChange::Ended(outcome), _) = &asked[3] else { panic!("{asked:?}") };
+    assert!(outcome.message.starts_with("killed after 1 s"), "{outcome:?}");
 
     for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(
@@ -301,9 +312,11 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
         assert_eq!((&asked[1], &asked[2], ends(&asked[3])), (&Effect::LookUp, &Effect::Read, Some(State::Lost)));
     }
     let being_deleted = PodObservation { deleting: true, ..left() };
-    let asked =
-        run(Follow::seen(Box::new(being_deleted)), [live(), EffectResult::Found(Found::There(Box::new(unlabelled)))]);
-    assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
+    let asked = run(
+        Follow::seen(Box::new(being_deleted)),
+        [live(), EffectResult::Found(Found::There(Box::new(unlabelled))), live()],
+    );
+    assert_eq!(asked[3], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
 
     let explained = PodObservation { gone: true, ..seen(Phase::Failed, exit(3)) };
     let asked = run(Follow::seen(Box::new(explained)), [live()]);
@@ -316,11 +329,12 @@ fn the_finalizer_of_a_driver_that_left_the_watch_after_its_end_is_removed() {
     let unlabelled = || Box::new(PodObservation { labelled: false, ..seen(Phase::Failed, Container::Absent) });
     let ended = || EffectResult::Row(Some(row(State::Failed, Some("u"))));
     let there = || EffectResult::Found(Found::There(unlabelled()));
-    let asked = run(Follow::seen(Box::new(left())), [ended(), there(), EffectResult::Done]);
-    assert_eq!(asked[1..], [Effect::LookUp, Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);
+    let asked = run(Follow::seen(Box::new(left())), [ended(), there(), ended(), EffectResult::Done]);
+    let removed = [Effect::LookUp, Effect::Read, Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)];
+    assert_eq!(asked[1..], removed);
 
     let live = EffectResult::Row(Some(row(State::Running, Some("u"))));
-    let answers = [live, EffectResult::Moved(true), there(), EffectResult::Moved(false), EffectResult::Done];
+    let answers = [live, EffectResult::Moved(true), there(), ended(), EffectResult::Done];
     let asked = run(Follow::seen(Box::new(left())), answers);
     assert_eq!(ends(&asked[1]), Some(State::Failed));
     assert_eq!(asked[4..], [Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);

@@ -1,31 +1,38 @@
 //! The clean-up of stored logs, by one replica for all.
 
-use std::{future::ready, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use chrono::Utc;
+use futures::{FutureExt, future::BoxFuture};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
-use super::Leadership;
-use crate::service::error::error_chain;
+use super::DriverLogs;
+use crate::service::{error::error_chain, leadership::clock::DatabaseClock, ports::Sweep};
 
 /// Pause between two comparisons of the store with the database.
 const SWEEP: Duration = Duration::from_secs(3600);
 /// Pause after one that failed.
 const RETRY: Duration = Duration::from_secs(300);
 
-impl Leadership {
-    /// Deletes the logs of deleted records while this replica holds the lease, until `stop`.
-    pub async fn run_clean_up_of_logs(self: Arc<Self>, stop: CancellationToken) {
-        if !self.logs.are_stored() {
-            return stop.cancelled().await;
-        }
-        self.leases.while_held("logs", &stop, || ready(Ok(true)), || self.rounds_of_logs()).await;
+/// The logs of deleted records go, whenever those were deleted: no clock decides.
+impl Sweep for DriverLogs {
+    fn lease(&self) -> &'static str {
+        "logs"
     }
 
-    async fn rounds_of_logs(&self) {
+    fn is_needed(&self) -> bool {
+        self.are_stored()
+    }
+
+    fn rounds<'a>(&'a self, _: &'a DatabaseClock) -> BoxFuture<'a, ()> {
+        self.sweeps().boxed()
+    }
+}
+
+impl DriverLogs {
+    async fn sweeps(&self) {
         loop {
-            let pause = match self.logs.sweep(Utc::now()).await {
+            let pause = match self.sweep(Utc::now()).await {
                 Ok(0) => SWEEP,
                 Ok(submissions) => {
                     tracing::info!(submissions, "logs of deleted submissions deleted");

@@ -1,15 +1,16 @@
 //! The clean-up of files, by one replica for all.
 
-use std::{future::ready, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use chrono::Utc;
+use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
-use super::Leadership;
+use super::{Files, clean_up::SweptFiles};
 use crate::service::{
     error::{Error, error_chain},
-    files::clean_up::SweptFiles,
+    leadership::clock::DatabaseClock,
+    ports::Sweep,
 };
 
 /// Pause between two rounds, unless more is due right now.
@@ -17,20 +18,26 @@ const PERIOD: Duration = Duration::from_secs(30);
 /// Pause between two sweeps, which list all objects.
 const SWEEP: Duration = Duration::from_secs(3600);
 
-impl Leadership {
-    /// Runs rounds of the clean-up of files while this replica holds the lease, until `stop`.
-    pub async fn run_clean_up_of_files(self: Arc<Self>, stop: CancellationToken) {
-        if !self.files.are_kept() {
-            return stop.cancelled().await;
-        }
-        self.leases.while_held("files", &stop, || ready(Ok(true)), || self.rounds_of_files()).await;
+impl Sweep for Files {
+    fn lease(&self) -> &'static str {
+        "files"
     }
 
-    async fn rounds_of_files(&self) {
+    fn is_needed(&self) -> bool {
+        self.are_kept()
+    }
+
+    fn rounds<'a>(&'a self, clock: &'a DatabaseClock) -> BoxFuture<'a, ()> {
+        self.clean_up_rounds(clock).boxed()
+    }
+}
+
+impl Files {
+    async fn clean_up_rounds(&self, clock: &DatabaseClock) {
         let mut last_sweep: Option<Instant> = None;
         loop {
             let is_sweep = last_sweep.is_none_or(|at| at.elapsed() >= SWEEP);
-            let round = self.round_of_files(is_sweep).await;
+            let round = self.round(clock, is_sweep).await;
             if is_sweep && round.is_ok() {
                 last_sweep = Some(Instant::now());
             }
@@ -52,13 +59,13 @@ impl Leadership {
     }
 
     /// Runs one round. Nothing is deleted while the clock of the database is doubted.
-    async fn round_of_files(&self, is_sweep: bool) -> Result<SweptFiles, Error> {
-        let Some(until) = self.clock.believed_until("clean-up of files").await? else {
+    async fn round(&self, clock: &DatabaseClock, is_sweep: bool) -> Result<SweptFiles, Error> {
+        let Some(until) = clock.believed_until("clean-up of files").await? else {
             return Ok(SweptFiles::default());
         };
-        let mut swept = self.files.clean_up(Some(until)).await?;
+        let mut swept = self.clean_up(Some(until)).await?;
         if is_sweep {
-            swept.orphans = self.files.sweep(Utc::now()).await?.orphans;
+            swept.orphans = self.sweep(Utc::now()).await?.orphans;
         }
         Ok(swept)
     }

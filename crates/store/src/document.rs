@@ -1,0 +1,76 @@
+//! All that the document of one submission shows, in one statement: its row, and what features know of it. A feature adds a column or
+//! a join here, never a statement.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{Postgres, QueryBuilder, types::Json};
+
+use super::{
+    Error, Prices, Scoped, Submission, SubmissionUsage,
+    error::within,
+    kept_logs::{self, KeptLog},
+    row::ends,
+    spark_summaries::SparkSummary,
+    submissions::{self, COLUMNS},
+    usage::{AttemptUsage, push_usage},
+};
+use sparkgate_submission::SubmissionId;
+
+/// A submission with what features know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubmissionDocument {
+    pub submission: Submission,
+    /// `None` before its first pod.
+    pub usage: Option<SubmissionUsage>,
+    /// What its driver said last, if it ever did.
+    pub spark: Option<SparkSummary>,
+    /// The archive of the current attempt, once it has ended.
+    pub archive: Option<KeptLog>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    submission: submissions::Row,
+    usage: Option<Json<Vec<AttemptUsage>>>,
+    said_by: Option<i32>,
+    said_at: Option<DateTime<Utc>>,
+    said: Option<Json<Value>>,
+    #[sqlx(flatten)]
+    archive: kept_logs::MaybeRow,
+}
+
+impl Scoped {
+    /// Returns the document of a submission, or `None` if none has this id. Usage counts up to the last full minute while it runs.
+    ///
+    /// # Errors
+    /// [`Error::Row`] if its row or its log can't be read.
+    pub async fn document(&self, id: &SubmissionId, prices: &Prices) -> Result<Option<SubmissionDocument>, Error> {
+        let action = "reading a submission";
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new("SELECT ");
+        query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
+        push_usage(&mut query, id, prices);
+        query.push(
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at FROM submissions s
+             LEFT JOIN LATERAL (
+                 SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
+                 WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
+             LEFT JOIN LATERAL (
+                 SELECT l.log AS kept_log, l.size_bytes AS kept_size, l.cut AS kept_cut, l.events AS kept_events, l.kept_at
+                 FROM kept_logs l WHERE l.submission_id = s.id AND l.attempt = s.attempt AND s.state = ANY(",
+        );
+        query.push_bind(ends()).push(")) AS kept ON true WHERE id = ").push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
+        drop(connection);
+        let Some(Row { submission, usage, said_by, said_at, said, archive }) = row else { return Ok(None) };
+        let spark = said_by.zip(said_at).zip(said);
+        Ok(Some(SubmissionDocument {
+            submission: submission.try_into()?,
+            usage: usage.map(|Json(attempts)| attempts.into()),
+            spark: spark.map(|((attempt, read_at), Json(summary))| SparkSummary { attempt, read_at, summary }),
+            archive: archive.read(id).await?,
+        }))
+    }
+}
