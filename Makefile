@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,14 +63,20 @@ openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
 	mv openapi/sparkgate.json.new openapi/sparkgate.json
 
-properties: ## write docs/properties.md from the table in crates/spark/src/keys
+properties: ## write docs/reference/properties.md from the table in crates/spark/src/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
 
-metrics-docs: ## write docs/metrics.md from the list in crates/metrics/src/catalogue.rs
+metrics-docs: ## write docs/reference/metrics.md from the list in crates/metrics/src/catalogue.rs
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test monitoring the_metrics_page
+
+settings: ## write docs/reference/settings.md and the schema of the chart's settings from src/app/settings
+	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --lib app::describe
 
 allocations: ## write the costs of a submission (allocations, statements, calls) to tests/allocations/expected.json
 	SPARKGATE_WRITE_ALLOCATIONS=1 scripts/test --test allocations
+
+house: ## print the sizes of crates, knots of imports, long functions, names, tests and pages
+	@scripts/house
 
 fmt: ## format the code
 	cargo fmt --all

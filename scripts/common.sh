@@ -12,6 +12,27 @@ CACHE=${SPARKGATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sparkgate}
 CARGO_VOICE=()
 [[ -t 2 ]] || CARGO_VOICE=(--quiet)
 
+# `build ARGUMENTS OF CARGO…` runs cargo. If its output isn't a terminal, it prints every ten seconds how far cargo is.
+build() {
+    [[ ! -t 2 ]] || { cargo "$@"; return; }
+    local log began=$SECONDS said=$SECONDS cargo
+    log=$(mktemp "${TMPDIR:-/tmp}/sparkgate-build.XXXXXX")
+    cargo "$@" >"$log" 2>&1 </dev/null &
+    cargo=$!
+    while kill -0 "$cargo" 2>/dev/null; do
+        sleep 0.5
+        ((SECONDS - said >= 10)) || continue
+        said=$SECONDS
+        say "building for $((SECONDS - began)) s: $(grep -c '^ *Compiling' "$log" || true) crates, the last is $(tail -n 1 "$log" | sed 's/^ *//')"
+    done
+    local status=0
+    wait "$cargo" || status=$?
+    # Warnings, and the end of a build that failed.
+    if ((status)); then tail -n 60 "$log" >&2; else grep -E -A 12 '^warning' "$log" >&2 || true; fi
+    rm -f "$log"
+    return "$status"
+}
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {

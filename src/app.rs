@@ -7,6 +7,7 @@ mod audit_log;
 mod bootstrap_key;
 mod cli;
 mod config;
+mod describe;
 mod dev;
 mod doctor;
 mod healthcheck;

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use sparkgate::app::{Arguments, LoadError, run};
-use tikv_jemallocator::Jemalloc;
 
 /// Much of what a submission costs is many small pieces of memory. How jemalloc is set: `.cargo/config.toml`.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let loaded = match Arguments::new(std::env::args_os()).load() {

@@ -2,6 +2,7 @@
 //! state, its use cases and its loop in one folder. Other files here are parts that these types share.
 
 mod access_file;
+mod access_generation;
 mod api_keys;
 mod audit;
 mod authenticator;
@@ -21,6 +22,7 @@ mod launcher;
 mod leadership;
 mod options;
 mod overview;
+mod pauses;
 mod pod_follower;
 mod ports;
 mod prepared;
@@ -29,6 +31,7 @@ mod redaction;
 mod scrape;
 mod session;
 mod settings;
+mod setup;
 mod shares;
 mod signature;
 mod signing_keys;
@@ -41,13 +44,13 @@ mod tenancy;
 mod tenant_slots;
 mod usage;
 mod wakeups;
+mod watched;
 mod webhooks;
 
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use self::{
     effects::Effects,
@@ -57,12 +60,7 @@ use self::{
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
-use crate::{
-    access::Principal,
-    cluster::Cluster,
-    files::{CollectedLogs, FileStore},
-    store::Store,
-};
+use crate::{access::Principal, cluster::Cluster, store::Store};
 
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
@@ -114,6 +112,7 @@ pub use self::{
     scrape::Scrape,
     session::Session,
     settings::{Settings, SparkSettings},
+    setup::Setup,
     spark_lines::{SparkLines, file::SparkLinesError},
     spark_ui::{
         Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
@@ -130,6 +129,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
+    watched::{Content, WATCH_PERIOD, Watched, time_to_look},
     webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 
@@ -156,33 +156,19 @@ pub struct Service {
     pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
     signing: Arc<SigningKeys>,
-    /// The id of the installation.
-    installation: Uuid,
+    /// The database, which numbers contents of the access file.
+    store: Store,
 }
 
 impl Service {
-    /// Creates the service of a gateway without an access file and encryption keys.
+    /// Creates the service of a gateway.
     ///
     /// # Errors
     /// The id of the installation can't be read from the database.
-    pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
-        let (access, keys) = (AccessFile::none(settings), EncryptionKeys::none());
-        Self::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await
-    }
-
-    /// Creates the service of a gateway with the settings of its access file, and with its encryption keys.
-    ///
-    /// # Errors
-    /// As for [`Service::new`].
-    pub async fn with_files(
-        store: Store,
-        cluster: Cluster,
-        access: Arc<AccessFile>,
-        keys: Arc<EncryptionKeys>,
-    ) -> Result<Self, Error> {
+    pub async fn new(store: Store, cluster: Cluster, setup: impl Into<Setup>) -> Result<Self, Error> {
+        let Setup { access, keys, files, logs, collected_logs, webhooks, lineage, spark_ui, prices } = setup.into();
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
-        let installation_id = installation.id;
         // Clones share the keys.
         let cluster = cluster.of_installation((*installation).clone());
         let closing = CancellationToken::new();
@@ -193,8 +179,9 @@ impl Service {
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
-        let logs =
-            Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone()));
+        let logs = DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone())
+            .with_stores(installation.id, logs, collected_logs);
+        let logs = Arc::new(logs);
         let finalizer = settings.outcome_finalizer;
         let effects = Effects::new(
             store.clone(),
@@ -206,12 +193,14 @@ impl Service {
             access.clone(),
         );
         let effects = Arc::new(effects);
-        let files = Arc::new(Files::new(store.clone(), installation.clone()));
-        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
+        let files = Arc::new(Files::new(store.clone(), installation.clone(), files));
+        let receivers = (webhooks, lineage);
+        let webhooks =
+            Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone(), receivers);
         let webhooks = Arc::new(webhooks);
         // The rules come first: what they refuse costs no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![Arc::new(Rules(access.clone())), files.clone(), webhooks.clone()];
+            vec![Arc::new(Rules::new(access.clone(), store.clone())), files.clone(), webhooks.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
@@ -225,20 +214,34 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let leadership =
-            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), vec![files.clone(), logs.clone()]);
+        let leadership = Leadership::new(
+            store.clone(),
+            cluster.clone(),
+            leases,
+            wakeups.clone(),
+            vec![files.clone(), logs.clone()],
+            access.clone(),
+        );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
-        let usage = Usage::new(store.clone(), PriceSettings::default());
+        let usage = Usage::new(store.clone(), prices);
         let streams = (events.clone(), logs.clone());
         let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
-        let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
-        let submissions =
-            Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone(), attachments);
+        let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
+        let submissions = Submissions::new(
+            store.clone(),
+            cluster,
+            installation,
+            settings,
+            wakeups,
+            logs.clone(),
+            keys.clone(),
+            attachments,
+        );
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,
@@ -260,45 +263,8 @@ impl Service {
             spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
             signing: Arc::new(signing),
-            installation: installation_id,
+            store,
         })
-    }
-
-    /// Returns the same service, with prices for usage.
-    #[must_use]
-    pub fn with_prices(self, prices: PriceSettings) -> Self {
-        Self { usage: Arc::new(self.usage.with_prices(prices)), ..self }
-    }
-
-    /// Returns the same service, with these settings for the UIs of drivers.
-    #[must_use]
-    pub fn with_spark_ui(self, settings: SparkUiSettings) -> Self {
-        Self { spark_ui: Arc::new(self.spark_ui.with_settings(settings)), ..self }
-    }
-
-    /// Keeps uploaded files in a store. Called once, before the loops run.
-    pub fn keep_files(&self, store: FileStore, settings: FileSettings) {
-        self.files.keep_in(store, settings);
-    }
-
-    /// Stores the logs of pods. Called once, before the loops run.
-    pub fn store_logs(&self, store: FileStore, settings: LogStoreSettings) {
-        self.logs.keep_in(store, self.installation, settings);
-    }
-
-    /// Reads the logs of a collector. Called once, before requests are served.
-    pub fn read_collected_logs(&self, logs: CollectedLogs) {
-        self.logs.collected_in(logs);
-    }
-
-    /// Sets where webhooks may lead. Called once, before the loops run.
-    pub fn permit_webhooks(&self, settings: WebhookSettings) {
-        self.webhooks.permit(settings);
-    }
-
-    /// Sends run events about the submissions of all tenants to a server. Called once, before the loops run.
-    pub fn send_lineage_to(&self, server: LineageServer) {
-        self.webhooks.send_lineage_to(server);
     }
 
     /// Returns the caller of a gateway without an access file.
@@ -322,7 +288,7 @@ impl Service {
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
-            ("access file", self.access.clone().run(stop.clone()).boxed()),
+            ("access file", self.access.clone().run(self.store.clone(), stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("signing keys", self.signing.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),

@@ -1,4 +1,4 @@
-//! `docs/properties.md` matches the table in the code. `make properties` writes it.
+//! `docs/reference/properties.md` matches the table in the code. `make properties` writes it.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::{fmt::Write, fs, path::Path};
@@ -17,7 +17,7 @@ What becomes of the properties that Spark reads for a driver on Kubernetes. The 
 
 A `*` stands for a name. *Since* is the Spark release that brought the property: an older one hands it on like any other
 text. Properties that aren't here reach the driver as they are, if they begin with `spark.`. A *file's name* is the name
-of a file that the operator gave ([submitter.md](submitter.md)); a path of the client's is refused.
+of a file that the operator gave ([submitter.md](../use/submitter.md)); a path of the client's is refused.
 
 <!-- Written by `make properties` from crates/spark/src/keys. -->
 ";
@@ -47,7 +47,7 @@ fn line(row: &Key) -> String {
 
 #[test]
 fn the_properties_page_matches_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/properties.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/properties.md");
     if std::env::var_os("SPARKGATE_WRITE_DOCS").is_some() {
         fs::write(&path, page()).unwrap();
     }

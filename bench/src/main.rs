@@ -1,5 +1,5 @@
 //! Sparkgate's benchmarks, one command each, against baselines that are measured in the same run. `make bench` runs
-//! them all; `docs/performance.md` explains the figures.
+//! them all; `docs/operate/performance.md` explains the figures.
 //!
 //! `scripts/bench` runs this beside a private Postgres and with a release build of the gateway.
 

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
-/// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/metrics.md`).
+/// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/reference/metrics.md`).
 pub fn management_router(service: Service) -> Router {
     let detailed = |State(service): State<Service>| async move {
         let notes = service.boundaries.findings();

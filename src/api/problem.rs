@@ -61,7 +61,7 @@ impl fmt::Display for FieldError {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
 pub(in crate::api) struct ProblemBody {
-    /// The kind of problem; `docs/problems.md` lists all kinds.
+    /// The kind of problem; `docs/reference/problems.md` lists all kinds.
     #[schema(example = "https://sparkgate.dev/problems/submission-not-found")]
     pub(super) r#type: String,
     #[schema(example = "There is no such submission")]

@@ -16,7 +16,7 @@ use crate::{access::Access, spark::SecretPattern};
 /// # Errors
 /// The file can't be read or used.
 pub(super) fn admission(settings: &Admission) -> anyhow::Result<()> {
-    let Admission { access, gateway, applications, secret_pattern } = settings;
+    let Admission { access_file: access, gateway, applications, secret_pattern } = settings;
     secret_pattern.clone().into_iter().for_each(SecretPattern::apply);
     let text = fs::read_to_string(access).with_context(|| format!("reading the access file {}", access.display()))?;
     let parsed = Access::parse(&text).with_context(|| format!("{} is no access file", access.display()))?;

@@ -133,14 +133,16 @@ pub(super) fn with_file(command: Command) -> Command {
     }
     let file =
         Arg::new(FILE).env("SPARKGATE_CONFIG_FILE").value_name("FILE").value_parser(clap::value_parser!(PathBuf)).help(
-            "A file with settings, as TOML: keys are the long names of the options of `serve` (docs/operations.md)",
+            "A file with settings, as TOML: keys are the long names of the options of `serve` (docs/operate/operations.md)",
         );
+    let file = file.help_heading(None::<&str>);
     match command.get_name() {
         // A check and a list of the settings don't need those that come from elsewhere where the gateway runs.
         // And a doctor says which are missing.
         "check" => command.mut_args(|option| option.required(false)).arg(file),
         "show" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
         "doctor" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
+        "schema" => command,
         _ => command.arg(file.long(FILE)),
     }
 }

@@ -15,8 +15,8 @@ use clap_complete::{Shell, generate};
 use super::{
     admission, adopt_cluster,
     arguments::{Loaded, reads_file, with_file},
-    bootstrap_key, config, dev, doctor, healthcheck, prune_audit, release_finalizers, render, rotate_installation_key,
-    sandbox, serve,
+    bootstrap_key, config, describe, dev, doctor, healthcheck, prune_audit, release_finalizers, render,
+    rotate_installation_key, sandbox, serve,
     settings::{
         Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place,
         PruneAudit, Render, RotateInstallationKey, Sandbox, Serve,
@@ -46,7 +46,7 @@ enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
-    Dev(Dev),
+    Dev(Box<Dev>),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
     Render(Render),
     /// Remove the gateway's finalizer from all driver pods, before an uninstall. This includes the pods of every
@@ -127,7 +127,11 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
         Command::Config(ConfigCommand::Show(settings)) => {
             ignore_closed_output(config::show(&resolved, settings.json, io::stdout()))
         }
-        Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
+        Command::Config(ConfigCommand::Schema) => {
+            let schema = describe::schema(&describe::settings(&Cli::command()));
+            ignore_closed_output(writeln!(io::stdout(), "{schema:#}").map_err(anyhow::Error::from))
+        }
+        Command::Dev(settings) => in_runtime(&logs, dev::dev(*settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
         Command::AdoptCluster(settings) => in_runtime(&logs, adopt_cluster::adopt_cluster(settings)),

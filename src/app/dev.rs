@@ -11,6 +11,7 @@ mod supervise;
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -21,10 +22,7 @@ use tokio::net::TcpListener;
 use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
-    settings::{
-        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve,
-        Spark, SparkUi, Webhooks, person,
-    },
+    settings::{AdoptCluster, Dev, Serve, Spark, person},
 };
 use private::{PrivateToken, write_private};
 
@@ -41,7 +39,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     // Checks come first, before anything is started. Signals are caught from the last check on and handled later.
     settings.check()?;
     let defaults = defaults(&settings)?;
-    settings.submitter_dir.as_deref().map(Submitter::read).transpose()?;
+    settings.spark.files.submitter_dir.as_deref().map(Submitter::read).transpose()?;
     let has_spark = node::Spark::find(settings.spark_home.as_deref()).await?.is_some();
     let dir = settings.dir.clone().map_or_else(default_dir, Ok)?;
     let dir = std::path::absolute(&dir).with_context(|| format!("resolving {}", dir.display()))?;
@@ -76,45 +74,20 @@ async fn beside(
     let token = if settings.require_token { Some(PrivateToken::of_sandbox(dir)?) } else { None };
     let mut sandbox = sandbox.start(settings, token.as_ref()).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
-    let database = Database::new(postgres.url.clone());
-    let place = Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() };
+    let mut gateway = gateway(settings, dir, &sandbox.kubeconfig, &postgres.url, listener.local_addr()?)?;
+    gateway.spark.files.spark_defaults = Some(defaults);
     // The sandbox keeps its objects in memory: each start is another cluster, without the drivers of the one before.
     adopt_cluster(AdoptCluster {
-        database: database.clone(),
-        place: place.clone(),
+        database: gateway.database.clone(),
+        place: gateway.kubernetes.place.clone(),
         with_live_submissions: true,
         same_store: true,
     })
     .await?;
-    let access_file = match settings.require_token {
-        true => Some(private::access_file(dir, &database, listener.local_addr()?).await?),
-        false => None,
-    };
-    let gateway = Serve {
-        http: Http { livy_listen: settings.livy_listen, ..Http::listening_on(settings.listen) },
-        database,
-        kubernetes: Kubernetes { place, outcome_finalizer: true },
-        spark: Spark {
-            spark_version: settings.spark_version,
-            spark_defaults: Some(defaults),
-            submitter_dir: settings.submitter_dir.clone(),
-            spark_lines_file: None,
-            secret_pattern: None,
-            spark_user: Some(person()),
-        },
-        clean_up: CleanUp::default(),
-        kept_log: KeptLog::default(),
-        log_store: LogStore::beside(dir.join("logs").display().to_string()),
-        files: Files::beside(dir.join("files").display().to_string(), format!("http://{}", listener.local_addr()?)),
-        webhooks: Webhooks::of_this_machine(),
-        spark_ui: SparkUi::leading_to(settings.spark_history_url.clone()),
-        limits: Limits::default(),
-        prices: Prices::default(),
-        access_file,
-        audit_log: None,
-        encryption_key_file: None,
-        otlp_endpoint: None,
-    };
+    if settings.require_token {
+        let access_file = private::access_file(dir, &gateway.database, listener.local_addr()?).await?;
+        gateway.access.access_file = Some(access_file);
+    }
     let ended = async {
         tokio::select! {
             () = signals.received() => Ok(()),
@@ -126,11 +99,38 @@ async fn beside(
     served.and(stopped)
 }
 
+/// Returns the settings of the gateway. What isn't named here has the default of `serve`.
+fn gateway(
+    settings: &Dev,
+    dir: &Path,
+    kubeconfig: &Path,
+    database: &str,
+    address: SocketAddr,
+) -> Result<Serve, clap::Error> {
+    let flags = [
+        ("listen", settings.listen.to_string().into()),
+        ("database-url", database.into()),
+        ("kubeconfig", kubeconfig.into()),
+        ("logs-url", dir.join("logs").into()),
+        ("files-url", dir.join("files").into()),
+        ("files-base-url", format!("http://{address}").into()),
+        // Webhooks may lead to this machine itself.
+        ("webhook-networks", "127.0.0.0/8,::1/128".into()),
+        ("webhook-http", "true".into()),
+    ];
+    let mut gateway = Serve::from_flags(flags)?;
+    gateway.http.livy_listen = settings.livy_listen;
+    gateway.spark_ui = settings.spark_ui.clone();
+    let user = settings.spark.spark_user.clone().unwrap_or_else(person);
+    gateway.spark = Spark { spark_user: Some(user), ..settings.spark.clone() };
+    Ok(gateway)
+}
+
 /// Returns the operator's Spark defaults, preceded by the one that every submission needs: an image, whose name the
 /// sandbox ignores.
 fn defaults(settings: &Dev) -> anyhow::Result<String> {
-    let mut text = format!("spark.kubernetes.container.image=spark:{}\n", settings.spark_version);
-    if let Some(path) = &settings.spark_defaults {
+    let mut text = format!("spark.kubernetes.container.image=spark:{}\n", settings.spark.spark_version);
+    if let Some(path) = &settings.spark.files.spark_defaults {
         let own = fs::read_to_string(path);
         text.push_str(&own.with_context(|| format!("reading the Spark defaults from {}", path.display()))?);
     }

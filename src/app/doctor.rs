@@ -124,7 +124,29 @@ pub(super) fn print(findings: &[Finding], as_json: bool, mut output: impl Write)
                 writeln!(output, "{:7}  {:width$}  → {remedy}", "", "")?;
             }
         }
-        writeln!(output, "\n{failures} failures, {warnings} warnings")?;
+        let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        writeln!(output, "\n{}, {}", counted(failures, "failure"), counted(warnings, "warning"))?;
     }
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_counts_failures_and_warnings() {
+        let (failure, warning) = (Finding::failure("a", "b", "c"), Finding::warning("d", "e", "f"));
+        for (findings, line, failed) in [
+            (vec![], "0 failures, 0 warnings", false),
+            (vec![warning.clone()], "0 failures, 1 warning", false),
+            (vec![failure.clone(), warning.clone(), warning], "1 failure, 2 warnings", true),
+        ] {
+            let mut output = Vec::new();
+            let code = print(&findings, false, &mut output).unwrap();
+            let text = String::from_utf8(output).unwrap();
+            assert_eq!(text.lines().last(), Some(line), "{text}");
+            assert_eq!(code == ExitCode::FAILURE, failed);
+        }
+    }
 }

@@ -67,7 +67,7 @@ pub(super) async fn run(
     reload: Reload,
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
-    let traces = Traces::begin(settings.otlp_endpoint.as_deref())?;
+    let traces = Traces::begin(settings.traces.otlp_endpoint.as_deref())?;
     let ended = run_traced(settings, listener, reload, until).await;
     if let Some(traces) = traces {
         traces.end(GOODBYE).await;

@@ -17,22 +17,21 @@ mod webhooks;
 use std::{fs, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use secrecy::{ExposeSecret, SecretString};
 use sparkgate_admission::GatewayAccount;
 
-pub(super) use clean_up::CleanUp;
+use clean_up::CleanUp;
 pub(super) use config::{ConfigCommand, Doctor};
 pub(super) use dev::{Dev, Sandbox};
 pub(super) use file::{FileFault, SettingsFile};
-pub(super) use files::Files;
-pub(super) use kept_log::KeptLog;
+use files::Files;
 pub(super) use limits::Limits;
-pub(super) use log_store::LogStore;
-pub(super) use prices::Prices;
-pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark, person};
+use log_store::LogStore;
+use prices::Prices;
+pub(super) use serve::{Place, Serve, Spark, SparkFiles, person};
 pub(super) use spark_ui::SparkUi;
-pub(super) use webhooks::Webhooks;
+use webhooks::Webhooks;
 
 use crate::{
     access::Role,
@@ -44,8 +43,9 @@ use crate::{
 
 /// Settings of the log.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Log and traces")]
 pub(super) struct Logs {
-    /// Log level, or a filter such as `info,sparkgate::service=debug`.
+    /// Log level, or a filter such as `info,sparkgate::service=debug`; the crates are `sparkgate_store`, `sparkgate_cluster` and so on.
     #[arg(long = "log", value_name = "FILTER", env = "SPARKGATE_LOG", default_value = "info", global = true)]
     pub(super) filter: String,
     /// Format of the log.
@@ -60,8 +60,10 @@ pub(super) enum LogFormat {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Database")]
 pub(super) struct Database {
-    /// URL of the Postgres database: postgres://user:password@host:port/name
+    /// URL of the Postgres database: postgres://user:password@host:port/name, with `?sslmode=verify-full` for a server on another machine.
+    /// Migrations are applied at the start, or earlier by `sparkgate migrate`.
     #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true, required = true)]
     database_url: Option<SecretString>,
     /// Maximum number of database connections, at least 4. Two are for leases, half of the others for the workers, the rest
@@ -96,10 +98,6 @@ pub(super) struct RotateInstallationKey {
 
 #[derive(Debug, Args)]
 pub(super) struct AdoptCluster {
-    #[command(flatten)]
-    pub(super) database: Database,
-    #[command(flatten)]
-    pub(super) place: Place,
     /// Proceed although submissions may have drivers in the other cluster. They end as LOST here, and those with retries
     /// are started again.
     #[arg(long)]
@@ -108,16 +106,20 @@ pub(super) struct AdoptCluster {
     /// counts as a copy: it changes nothing in stores that another one may use, and sends no webhook about the submissions that it has.
     #[arg(long)]
     pub(super) same_store: bool,
+    #[command(flatten)]
+    pub(super) database: Database,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Render {
-    #[command(flatten)]
-    pub(super) spark: Spark,
-    /// A policy (docs/policy.md) that judges the driver: its rules as YAML, without the word `policy`. The exit code is 1 if the
+    /// A policy (docs/operate/policy.md) that judges the driver: its rules as YAML, without the word `policy`. The exit code is 1 if the
     /// driver breaks one.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) spark: Spark,
 }
 
 impl Render {
@@ -140,9 +142,9 @@ impl Render {
 
 #[derive(Debug, Args)]
 pub(super) struct Admission {
-    /// The access file (docs/access.md).
+    /// The access file (docs/operate/access.md).
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
-    pub(super) access: PathBuf,
+    pub(super) access_file: PathBuf,
     /// The gateway's service account: NAMESPACE/NAME.
     #[arg(long, default_value = "sparkgate/sparkgate", value_name = "ACCOUNT")]
     pub(super) gateway: GatewayAccount,
@@ -156,8 +158,6 @@ pub(super) struct Admission {
 
 #[derive(Debug, Args)]
 pub(super) struct BootstrapKey {
-    #[command(flatten)]
-    pub(super) database: Database,
     /// A name for the key, such as that of its owner.
     #[arg(long, default_value = "bootstrap")]
     pub(super) name: String,
@@ -170,15 +170,23 @@ pub(super) struct BootstrapKey {
     /// How long the key is valid, such as 24h or 90d.
     #[arg(long, default_value = "24h", value_parser = lifetime)]
     pub(super) expires: Duration,
+    #[command(flatten)]
+    pub(super) database: Database,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct PruneAudit {
-    #[command(flatten)]
-    pub(super) database: Database,
     /// The age from which entries are deleted, such as 400d.
     #[arg(long, value_parser = lifetime, value_name = "TIME")]
     pub(super) older_than: Duration,
+    #[command(flatten)]
+    pub(super) database: Database,
+}
+
+/// Returns whether a setting changes without a restart.
+pub(super) fn is_reloaded(name: &str) -> bool {
+    let reloaded = SparkFiles::augment_args(Limits::augment_args(Command::new("reloaded")));
+    name == "log" || reloaded.get_arguments().any(|option| option.get_long() == Some(name))
 }
 
 fn lifetime(text: &str) -> Result<Duration, &'static str> {
@@ -189,10 +197,6 @@ impl Database {
     /// Returns whether there is a URL. Only `sparkgate config` does without one.
     pub(super) fn is_set(&self) -> bool {
         self.database_url.is_some()
-    }
-
-    pub(super) fn new(database_url: String) -> Self {
-        Self { database_url: Some(database_url.into()), database_connections: 16 }
     }
 
     /// Returns the settings of the database.
@@ -217,7 +221,8 @@ mod tests {
 
     #[test]
     fn debug_output_has_no_database_url() {
-        let database = Database::new("postgres://u:SEKRETPW@db.example/x".to_owned());
+        let serve = Serve::from_flags([("database-url", "postgres://u:SEKRETPW@db.example/x".into())]).unwrap();
+        let database = serve.database;
         assert!(!format!("{database:?}").contains("SEKRETPW"));
         assert!(!format!("{:?}", database.settings().unwrap()).contains("SEKRETPW"));
     }

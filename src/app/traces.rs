@@ -59,8 +59,9 @@ impl Traces {
             Target::Setting(url) => exporter.with_endpoint(url),
             Target::Variables => exporter,
         };
-        let exporter =
-            exporter.build().context("the export of traces can't begin: check its endpoint (docs/traces.md)")?;
+        let exporter = exporter
+            .build()
+            .context("the export of traces can't begin: check its endpoint (docs/operate/traces.md)")?;
         let mut batches = BatchConfigBuilder::default();
         if variable("OTEL_BSP_MAX_QUEUE_SIZE").is_none() {
             batches = batches.with_max_queue_size(QUEUE);

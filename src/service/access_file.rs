@@ -4,27 +4,23 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
 };
 
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     error::error_chain,
     settings::Settings,
     tenancy::{PolicyFaults, Tenancy},
+    watched::{Watched, time_to_look},
 };
 use crate::{
     access::{
         Access, AccessFileError,
         jwt::{SharedSecret, SharedSecretError},
     },
-    metrics::file_read,
+    store::Store,
 };
-
-/// How often the file is compared with what was read. Kubernetes updates a mounted `ConfigMap` about once a minute.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// The name of the file in metrics.
 const METRIC: &str = "access";
@@ -46,25 +42,16 @@ pub enum AccessError {
 #[derive(Debug)]
 pub struct AccessFile {
     path: Option<PathBuf>,
-    state: RwLock<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    tenancy: Arc<Tenancy>,
-    /// The gateway's settings that the access is combined with.
-    settings: Settings,
-    /// The content that was read last, whether it could be used or not.
-    content: String,
-    /// Why the file as it is now can't be used.
-    trouble: Option<String>,
+    tenancy: Watched<Tenancy>,
+    /// The gateway's settings that the access is combined with. They change while the tenancy is locked.
+    settings: RwLock<Settings>,
 }
 
 impl AccessFile {
     /// Returns the access of a gateway without a file: callers aren't authenticated, and there is one tenant.
     pub fn none(settings: Settings) -> Self {
-        let tenancy = Tenancy::open(&settings);
-        Self::new(None, tenancy, String::new(), settings)
+        let tenancy = Watched::fixed(Tenancy::open(&settings));
+        Self { path: None, tenancy, settings: RwLock::new(settings) }
     }
 
     /// Returns the name of the tenant that a namespace belongs to; empty if it belongs to none.
@@ -79,84 +66,60 @@ impl AccessFile {
     /// [`AccessError`].
     pub fn open(path: PathBuf, settings: Settings) -> Result<Self, AccessError> {
         let content = read(&path)?;
-        let tenancy = parse(&path, &content, &settings)?;
-        file_read(METRIC, true);
-        Ok(Self::new(Some(path), tenancy, content, settings))
-    }
-
-    fn new(path: Option<PathBuf>, tenancy: Tenancy, content: String, settings: Settings) -> Self {
-        let tenancy = Arc::new(tenancy);
-        Self { path, state: RwLock::new(State { tenancy, settings, content, trouble: None }) }
+        let tenancy = Watched::new(METRIC, parse(&path, &content, &settings)?, &content);
+        Ok(Self { path: Some(path), tenancy, settings: RwLock::new(settings) })
     }
 
     /// Returns the gateway's settings, as they are now.
     pub fn settings(&self) -> Settings {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).settings.clone()
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Combines the access with other settings of the gateway. Requests that have begun keep those that they began with.
     pub fn replace_settings(&self, settings: Settings) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.tenancy = Arc::new(state.tenancy.with_settings(&settings));
-        state.settings = settings;
+        self.tenancy.change(|tenancy| {
+            let tenancy = tenancy.with_settings(&settings);
+            *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+            tenancy
+        });
     }
 
     /// Returns the current access.
     pub fn current(&self) -> Arc<Tenancy> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).tenancy.clone()
+        self.tenancy.current()
     }
 
     /// Returns why the file as it is now can't be used; the access is still that of an earlier one.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+        self.tenancy.trouble()
     }
 
     /// Reads the file again whenever it changes, until `stop`. Requests that have begun keep the access that they began with.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let Some(path) = self.path.clone() else { return stop.cancelled().await };
-        while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            self.look_at(&path);
+    /// The database numbers each content as soon as it is read.
+    pub async fn run(self: Arc<Self>, store: Store, stop: CancellationToken) {
+        if self.path.is_none() {
+            return stop.cancelled().await;
         }
-    }
-
-    /// Reads the file again at once if it has changed.
-    pub fn look(&self) {
-        if let Some(path) = &self.path {
-            self.look_at(path);
+        loop {
+            // A launch asks again.
+            if let Err(error) = self.current().file().generation.number(&store).await {
+                tracing::debug!("the access file has no number yet: {}", error_chain(&error));
+            }
+            if !time_to_look(&stop).await {
+                return;
+            }
+            self.look();
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.
-    fn look_at(&self, path: &Path) {
-        let content = read(path);
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let parsed = match content {
-            Ok(content) if content == state.content => return,
-            Ok(content) => {
-                let parsed = parse(path, &content, &state.settings);
-                state.content = content;
-                parsed
-            }
-            Err(error) => {
-                // When it can be read again, it is, even if it is as it was.
-                state.content.clear();
-                Err(error)
-            }
-        };
-        match parsed {
-            Ok(tenancy) => {
-                state.tenancy = Arc::new(tenancy);
-                state.trouble = None;
-                file_read(METRIC, true);
-                tracing::info!(path = %path.display(), "access file reloaded");
-            }
-            Err(error) => {
-                let trouble = error_chain(&error);
-                file_read(METRIC, false);
-                if state.trouble.as_ref() != Some(&trouble) {
-                    tracing::error!("the access file is not reloaded, the previous one stays valid: {trouble}");
-                    state.trouble = Some(trouble);
-                }
+    pub fn look(&self) {
+        let Some(path) = &self.path else { return };
+        match self.tenancy.take(read(path), |content| parse(path, &content, &self.settings())) {
+            None => {}
+            Some(Ok(_)) => tracing::info!(path = %path.display(), "access file reloaded"),
+            Some(Err(trouble)) => {
+                tracing::error!("the access file is not reloaded, the previous one stays valid: {trouble}");
             }
         }
     }
@@ -180,6 +143,6 @@ fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, Acc
         let path = jws.secret_file.clone();
         SharedSecret::parse(&read(&path)?).map_err(|source| AccessError::Secret { path, source })
     });
-    let tenancy = Tenancy::new(access, secret.transpose()?, settings);
+    let tenancy = Tenancy::new(access, content, secret.transpose()?, settings);
     tenancy.map_err(|source| AccessError::Policy { path: path.to_owned(), source })
 }

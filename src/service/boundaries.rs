@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_secs(180);
 /// Maximum number of objects that are read at once.
 const AT_ONCE: usize = 4;
 /// What an operator does about findings.
-const ADVICE: &str = "apply what `sparkgate admission` prints (docs/admission.md)";
+const ADVICE: &str = "apply what `sparkgate admission` prints (docs/operate/admission.md)";
 
 /// Compares the cluster with the access file, and keeps what is missing.
 pub struct Boundaries {

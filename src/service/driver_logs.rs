@@ -12,10 +12,7 @@ mod sweep;
 mod target;
 mod writer;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -45,10 +42,10 @@ pub struct DriverLogs {
     cluster: Cluster,
     /// How much of the end of a driver's log is archived, in bytes.
     kept_log: usize,
-    /// Stores the logs of pods. Set at the start, if there is a store for them.
-    keeper: OnceLock<Keeper>,
-    /// Set at the start, if the operator has a collector.
-    collected: OnceLock<CollectedLogs>,
+    /// Stores the logs of pods, if there is a store for them.
+    keeper: Option<Keeper>,
+    /// What the operator's collector writes, if there is one.
+    collected: Option<CollectedLogs>,
     /// Limits the logs that are read concurrently.
     readers: Shares,
     /// The readers of each tenant.
@@ -72,7 +69,7 @@ impl DriverLogs {
     ) -> Self {
         let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
         let (early, of_tenants) = (Shares::new(EARLY), TenantSlots::new("logReaders"));
-        let (keeper, collected) = (OnceLock::new(), OnceLock::new());
+        let (keeper, collected) = (None, None);
         Self { store, cluster, kept_log, keeper, collected, readers, of_tenants, event_lists, early, closing, access }
     }
 }

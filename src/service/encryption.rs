@@ -5,26 +5,21 @@ mod keyring;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
+    sync::Arc,
 };
 
-use sha2::{Digest, Sha256};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::{Error, error_chain},
+    error::Error,
     redaction,
+    watched::{Watched, time_to_look},
 };
-use crate::{metrics::file_read, store::Sealed, submission::SubmissionId};
+use crate::{store::Sealed, submission::SubmissionId};
 use keyring::Keyring;
 
 pub(super) use keyring::Undecryptable;
 pub use keyring::{KeyFault, KeyringError};
-
-/// How often the file is compared with what was read. Kubernetes updates a mounted Secret about once a minute.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// The name of the file in metrics.
 const METRIC: &str = "encryption_keys";
@@ -47,22 +42,12 @@ pub(super) struct StoredObjects {
 
 /// The current keys, and the file that they come from. Without a file, nothing is encrypted.
 #[derive(Debug)]
-pub struct EncryptionKeys {
-    path: Option<PathBuf>,
-    state: RwLock<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    keys: Option<Arc<Keyring>>,
-    /// The digest of the content that was read last, whether it could be used or not, or why it can't be read.
-    seen: Result<[u8; 32], String>,
-}
+pub struct EncryptionKeys(Option<(PathBuf, Watched<Keyring>)>);
 
 impl EncryptionKeys {
     /// Returns the keys of a gateway without a file: none.
     pub fn none() -> Self {
-        Self { path: None, state: RwLock::new(State { keys: None, seen: Err(String::new()) }) }
+        Self(None)
     }
 
     /// Reads the file.
@@ -71,10 +56,8 @@ impl EncryptionKeys {
     /// [`KeyFileError`].
     pub fn open(path: PathBuf) -> Result<Self, KeyFileError> {
         let content = read(&path)?;
-        let keys = parse(&path, &content)?;
-        file_read(METRIC, true);
-        let state = State { keys: Some(Arc::new(keys)), seen: Ok(Sha256::digest(content).into()) };
-        Ok(Self { path: Some(path), state: RwLock::new(state) })
+        let keys = Watched::new(METRIC, parse(&path, &content)?, &content);
+        Ok(Self(Some((path, keys))))
     }
 
     /// Returns the ids of the keys, the one that encrypts first.
@@ -140,43 +123,23 @@ impl EncryptionKeys {
     }
 
     fn current(&self) -> Option<Arc<Keyring>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
+        self.0.as_ref().map(|(_, keys)| keys.current())
     }
 
     /// Reads the file again whenever it changes, until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let Some(path) = self.path.clone() else { return stop.cancelled().await };
-        while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            self.look_at(&path);
-        }
-    }
-
-    /// Reads the file again at once if it has changed.
-    pub fn look(&self) {
-        if let Some(path) = &self.path {
-            self.look_at(path);
+        while time_to_look(&stop).await {
+            self.look();
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log.
-    fn look_at(&self, path: &Path) {
-        let content = read(path);
-        let seen: Result<[u8; 32], String> =
-            content.as_ref().map(|content| Sha256::digest(content).into()).map_err(|error| error_chain(error));
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if seen == state.seen {
-            return;
-        }
-        state.seen = seen;
-        match content.and_then(|content| parse(path, &content)) {
-            Ok(keys) => {
-                file_read(METRIC, true);
-                tracing::info!(path = %path.display(), ?keys, "encryption key file reloaded");
-                state.keys = Some(Arc::new(keys));
-            }
-            Err(error) => {
-                file_read(METRIC, false);
-                let trouble = error_chain(&error);
+    pub fn look(&self) {
+        let Some((path, keys)) = &self.0 else { return };
+        match keys.take(read(path), |content| parse(path, &content)) {
+            None => {}
+            Some(Ok(keys)) => tracing::info!(path = %path.display(), ?keys, "encryption key file reloaded"),
+            Some(Err(trouble)) => {
                 tracing::error!("the encryption key file is not reloaded, the previous keys stay valid: {trouble}");
             }
         }

@@ -18,6 +18,12 @@ pub enum Error {
     /// As many submissions of the tenant wait as its limit allows.
     #[error("{most} submissions of tenant {tenant} wait to be launched, as many as its limit `queued` allows")]
     Full { tenant: String, most: u64 },
+    /// The records of the tenant's submissions would take more bytes than its limit allows.
+    #[error(
+        "the requests, objects and logs that are kept of the submissions of tenant {tenant} take {bytes} bytes; with this one they would \
+         exceed its limit `recordBytes`, {most}"
+    )]
+    RecordsFull { tenant: String, bytes: u64, most: u64 },
     /// Other large drivers of the tenant are being built, as many as its share allows: nothing was done, and a retry may succeed.
     #[error("other large drivers of tenant {tenant} are being built, as many as its share allows")]
     Busy { tenant: String },
@@ -123,6 +129,7 @@ impl Error {
             | Self::Denied(_)
             | Self::Policy { .. }
             | Self::Full { .. }
+            | Self::RecordsFull { .. }
             | Self::KeyReused { .. }
             | Self::ClientIdTaken { .. }
             | Self::NameTaken { .. }
@@ -139,7 +146,7 @@ impl Error {
             Self::Refused(_) => "invalid",
             Self::Denied(_) => "denied",
             Self::Policy { .. } => "policy",
-            Self::Full { .. } | Self::Busy { .. } => "full",
+            Self::Full { .. } | Self::RecordsFull { .. } | Self::Busy { .. } => "full",
             Self::KeyReused { .. } => "key_reused",
             Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",

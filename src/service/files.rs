@@ -15,11 +15,7 @@ mod submit;
 mod sweep;
 mod upload;
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     error::{Error, count_failure, error_chain},
@@ -153,8 +149,8 @@ impl FileError {
 pub struct Files {
     store: Store,
     installation: Arc<Installation>,
-    /// Set at the start, unless the gateway keeps no files.
-    kept: OnceLock<Kept>,
+    /// `None` if the gateway keeps no files.
+    kept: Option<Kept>,
     /// By tenant and caller.
     uploads: Shares,
     /// By tenant, and by submission or caller.
@@ -206,21 +202,18 @@ fn count(outcome: &'static str) {
 }
 
 impl Files {
-    pub(super) fn new(store: Store, installation: Arc<Installation>) -> Self {
+    pub(super) fn new(store: Store, installation: Arc<Installation>, kept: Option<(FileStore, FileSettings)>) -> Self {
+        let kept = kept.map(|(objects, settings)| {
+            let objects = objects.of_installation(installation.id);
+            Kept { objects, settings, owner: StoreOwner::new(store.clone()) }
+        });
         let (uploads, downloads) = (Shares::new(UPLOADS), Shares::new(DOWNLOADS));
-        Self { store, installation, kept: OnceLock::new(), uploads, downloads, fetches: FetchLimits::new() }
-    }
-
-    /// Keeps files in a store from now on. Only the first call has an effect.
-    pub(super) fn keep_in(&self, objects: FileStore, settings: FileSettings) {
-        let objects = objects.of_installation(self.installation.id);
-        let owner = StoreOwner::new(self.store.clone());
-        let _ = self.kept.set(Kept { objects, settings, owner });
+        Self { store, installation, kept, uploads, downloads, fetches: FetchLimits::new() }
     }
 
     /// Returns whether this gateway keeps files.
     pub fn are_kept(&self) -> bool {
-        self.kept.get().is_some()
+        self.kept.is_some()
     }
 
     /// Returns how many files are being uploaded.
@@ -234,13 +227,15 @@ impl Files {
     }
 
     fn kept(&self) -> Result<&Kept, FileError> {
-        self.kept.get().ok_or(FileError::Off)
+        self.kept.as_ref().ok_or(FileError::Off)
     }
 }
 
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Files").field("kept", &self.kept.get().map(|kept| kept.objects.name())).finish_non_exhaustive()
+        f.debug_struct("Files")
+            .field("kept", &self.kept.as_ref().map(|kept| kept.objects.name()))
+            .finish_non_exhaustive()
     }
 }
 

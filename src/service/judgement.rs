@@ -14,12 +14,13 @@ use super::{
     ports::{Attachment, Attempt, NoLaunch, Resolution, Step},
     prepared::PreparedSubmission,
     redaction::message_about,
-    tenancy::{Tenancy, TenantRules},
+    tenancy::{FileRead, Tenancy, TenantRules},
 };
 use crate::{
     cluster::{Manifest, is_executor_property},
     policy::{Judged, Policy, Violation},
     spark::{executor_template_of, parse_properties},
+    store::Store,
 };
 
 /// The reason of a submission that its tenant's policy refuses when it is launched.
@@ -32,8 +33,11 @@ pub(super) struct Judgement {
     tenant: String,
     /// The digest of the policy.
     policy: String,
-    /// When the replica that judged had read its access file.
+    /// When the replica that judged had read its access file, for releases that know no generations.
     read_at: DateTime<Utc>,
+    /// The generation of that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
     app_resource: String,
     /// The operator's defaults among the properties: the keys by their origins.
     defaults: BTreeMap<String, Vec<String>>,
@@ -53,6 +57,18 @@ struct Basis<'a> {
     tenant: &'a str,
     policy: &'a str,
     read_at: DateTime<Utc>,
+    #[serde(default)]
+    generation: Option<i64>,
+}
+
+impl Basis<'_> {
+    /// Returns whether it is from a newer access file than that of this replica.
+    fn is_newer_than(&self, ours: &FileRead) -> bool {
+        match (self.generation, ours.generation.known()) {
+            (Some(theirs), Some(ours)) => ours < theirs,
+            _ => ours.at < self.read_at,
+        }
+    }
 }
 
 fn violation(message: String) -> NoLaunch {
@@ -60,17 +76,38 @@ fn violation(message: String) -> NoLaunch {
 }
 
 /// The rules of tenants, as an attachment: an attempt is judged again before anything of it is created.
-pub(super) struct Rules(pub(super) Arc<AccessFile>);
+pub(super) struct Rules {
+    access: Arc<AccessFile>,
+    store: Store,
+}
+
+impl Rules {
+    pub(super) fn new(access: Arc<AccessFile>, store: Store) -> Self {
+        Self { access, store }
+    }
+}
 
 impl Attachment for Rules {
     fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
-        if attempt.is_begun {
+        let tenancy = self.access.current();
+        if attempt.is_begun || tenancy.access().authentication().is_none() {
             return None;
         }
-        let why = judge_again(&self.0.current(), attempt.namespace, manifest).err()?;
-        let why = NoLaunch { message: message_about(manifest, why.message), ..why };
-        Some(ready(Ok(Resolution::Refused(why))).boxed())
+        if tenancy.file().generation.known().is_some() {
+            let refused = refusal(&tenancy, attempt, manifest)?;
+            return Some(ready(Ok(refused)).boxed());
+        }
+        let judge = async move {
+            tenancy.file().generation.number(&self.store).await?;
+            Ok(refusal(&tenancy, attempt, manifest).unwrap_or(Resolution::Ready))
+        };
+        Some(judge.boxed())
     }
+}
+
+fn refusal(tenancy: &Tenancy, attempt: &Attempt<'_>, manifest: &Manifest) -> Option<Resolution> {
+    let why = judge_again(tenancy, attempt.namespace, manifest).err()?;
+    Some(Resolution::Refused(NoLaunch { message: message_about(manifest, why.message), ..why }))
 }
 
 impl Judgement {
@@ -83,7 +120,8 @@ impl Judgement {
         Self {
             tenant: rules.tenant.name.clone(),
             policy: rules.digest.clone(),
-            read_at: rules.read_at,
+            read_at: rules.file.at,
+            generation: rules.file.generation.known(),
             app_resource: prepared.request.request.app_resource.clone(),
             defaults,
             of_operator: prepared.is_of_operator(),
@@ -108,7 +146,8 @@ impl Judgement {
         Self {
             tenant: rules.tenant.name.clone(),
             policy: String::new(),
-            read_at: rules.read_at,
+            read_at: rules.file.at,
+            generation: rules.file.generation.known(),
             app_resource: String::new(),
             defaults,
             of_operator: may_be(),
@@ -118,8 +157,8 @@ impl Judgement {
 
 /// Judges the objects of an attempt before they are created, unless the policy is the one that they were judged by.
 ///
-/// A replica that read its access file before the one that judged read its own doesn't judge: replicas read a changed file at
-/// different times, and the newer file may permit more.
+/// A replica whose access file is of an earlier generation than that of the one that judged doesn't judge: replicas read a changed file
+/// at different times, and the newer file may permit more.
 ///
 /// # Errors
 /// [`NoLaunch`] with all violations, or if the namespace isn't the tenant's any more.
@@ -133,7 +172,7 @@ fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Resul
     let basis: Option<Basis<'_>> = judged.map(serde_json::from_str).transpose().map_err(unreadable)?;
     let rules = tenancy.rules_of_namespace(namespace);
     let is_same = |basis: &Basis<'_>| rules.is_some_and(|rules| rules.digest == basis.policy);
-    if basis.as_ref().is_some_and(|basis| is_same(basis) || tenancy.read_at() < basis.read_at) {
+    if basis.as_ref().is_some_and(|basis| is_same(basis) || basis.is_newer_than(tenancy.file())) {
         return Ok(());
     }
     let Some(rules) = rules else {
@@ -237,12 +276,9 @@ mod tests {
         let policy = tenancy.rules("red").unwrap().digest.clone();
         assert_eq!(verdict(Some(Judgement { policy, ..judged(&tenancy) })), Ok(()), "the same policy");
         assert_eq!(verdict(Some(judged(&tenancy))), Err(VIOLATION));
-        let read_at = tenancy.read_at() + chrono::TimeDelta::milliseconds(1);
-        assert_eq!(
-            verdict(Some(Judgement { read_at, ..judged(&tenancy) })),
-            Ok(()),
-            "another replica has a newer file"
-        );
+        let read_at = tenancy.file().at + chrono::TimeDelta::milliseconds(1);
+        let by_time = Judgement { read_at, ..judged(&tenancy) };
+        assert_eq!(verdict(Some(by_time)), Ok(()), "a replica of an earlier release has a newer file");
         assert_eq!(verdict(None), Err(VIOLATION), "it was accepted without an access file");
     }
 

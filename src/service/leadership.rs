@@ -4,6 +4,7 @@ mod batch;
 pub(super) mod clean_up;
 pub(super) mod clock;
 mod deadlines;
+mod ended_pods;
 pub(super) mod leases;
 mod silent_namespaces;
 
@@ -20,6 +21,7 @@ use self::{
     silent_namespaces::SilentNamespaces,
 };
 use super::{
+    access_file::AccessFile,
     error::{Error, error_chain},
     ports::Sweep,
     wakeups::Wakeups,
@@ -37,6 +39,7 @@ pub struct Leadership {
     clock: DatabaseClock,
     wakeups: Arc<Wakeups>,
     sweeps: Vec<Arc<dyn Sweep>>,
+    access: Arc<AccessFile>,
     /// Namespaces in which no pods can be deleted.
     silent: SilentNamespaces,
     settled_at_once: Batch,
@@ -50,10 +53,11 @@ impl Leadership {
         leases: Arc<Leases>,
         wakeups: Arc<Wakeups>,
         sweeps: Vec<Arc<dyn Sweep>>,
+        access: Arc<AccessFile>,
     ) -> Self {
         let (clock, silent) = (DatabaseClock::new(store.clone()), SilentNamespaces::default());
         let (settled_at_once, deleted_at_once) = (Batch::new(SETTLED_AT_ONCE), Batch::new(ROUND));
-        Self { clock, store, cluster, leases, wakeups, sweeps, silent, settled_at_once, deleted_at_once }
+        Self { clock, store, cluster, leases, wakeups, sweeps, access, silent, settled_at_once, deleted_at_once }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.

@@ -93,29 +93,21 @@ pub struct SparkUi {
 type Addresses = HashMap<String, (Instant, Option<SocketAddr>)>;
 
 impl SparkUi {
-    pub(super) fn new(store: Store, cluster: Cluster, installation: Arc<Installation>) -> Self {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        installation: Arc<Installation>,
+        settings: SparkUiSettings,
+    ) -> Self {
         Self {
             store,
             cluster,
             installation,
-            settings: SparkUiSettings::default(),
+            settings,
             of_submissions: Arc::new(TenantSlots::new("sparkUiOfSubmission")),
             of_tenants: Arc::new(TenantSlots::new("sparkUiOfTenant")),
             addresses: Arc::default(),
             kills: Arc::new(RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN).allow_burst(KILLS))),
-        }
-    }
-
-    pub(super) fn with_settings(&self, settings: SparkUiSettings) -> Self {
-        Self {
-            store: self.store.clone(),
-            cluster: self.cluster.clone(),
-            installation: self.installation.clone(),
-            settings,
-            of_submissions: self.of_submissions.clone(),
-            of_tenants: self.of_tenants.clone(),
-            addresses: self.addresses.clone(),
-            kills: self.kills.clone(),
         }
     }
 

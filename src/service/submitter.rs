@@ -1,5 +1,5 @@
 //! The files of a submitter besides the request: named defaults, templates, configuration. Clients of a gateway can't bring
-//! them, so the operator provides a directory. `docs/submitter.md` describes it.
+//! them, so the operator provides a directory. `docs/use/submitter.md` describes it.
 
 pub(super) mod read;
 

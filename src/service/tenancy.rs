@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
+    access_generation::AccessGeneration,
     options::{Caps, SubmissionOptions},
     rate_limits::{Exceeded, RateLimits},
     settings::{Settings, SparkSettings},
@@ -35,8 +36,22 @@ pub struct Tenancy {
     spark_secret: Option<SharedSecret>,
     /// `None` without an access file: nothing is limited.
     limits: Option<Arc<RateLimits>>,
-    read_at: DateTime<Utc>,
+    file: FileRead,
     spark_lines: SparkLines,
+}
+
+/// When a replica read the access file, by its clock, and which content it read.
+#[derive(Debug, Clone)]
+pub(super) struct FileRead {
+    /// Releases that know no generations compare times.
+    pub(super) at: DateTime<Utc>,
+    pub(super) generation: Arc<AccessGeneration>,
+}
+
+impl FileRead {
+    fn now(content: &str) -> Self {
+        Self { at: Utc::now(), generation: Arc::new(AccessGeneration::new(content)) }
+    }
 }
 
 /// Policies and forced options that can't be used: one text for each fault.
@@ -58,38 +73,39 @@ pub struct TenantRules {
     pub(super) policy: Option<Policy>,
     /// A digest of the policy, to tell whether another access file has the same one for this tenant.
     pub(super) digest: String,
-    /// When this replica read the access file.
-    pub(super) read_at: DateTime<Utc>,
+    /// The access file that they are from.
+    pub(super) file: FileRead,
 }
 
 impl Tenancy {
     /// Returns the access of a gateway without a file.
     pub(super) fn open(settings: &Settings) -> Self {
-        let (access, read_at) = (Access::open(), Utc::now());
+        let (access, file) = (Access::open(), FileRead::now(""));
         let rules =
-            |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, read_at)));
+            |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, file.clone())));
         let tenants = access.tenants().map(rules).collect();
         let spark_lines = settings.spark.lines.clone();
-        Self { tenants, limits: None, access, spark_secret: None, read_at, spark_lines }
+        Self { tenants, limits: None, access, spark_secret: None, file, spark_lines }
     }
 
-    /// Combines the access file with the gateway's settings.
+    /// Combines the access file, which has this content, with the gateway's settings.
     ///
     /// # Errors
     /// The faults of the tenants' policies.
     pub(super) fn new(
         access: Access,
+        content: &str,
         spark_secret: Option<SharedSecret>,
         settings: &Settings,
     ) -> Result<Self, PolicyFaults> {
-        let (mut tenants, mut faults, read_at) = (BTreeMap::new(), Vec::new(), Utc::now());
+        let (mut tenants, mut faults, file) = (BTreeMap::new(), Vec::new(), FileRead::now(content));
         for tenant in access.tenants() {
             if let Err(refusal) = SubmissionOptions::take(&mut tenant.properties.clone()) {
                 faults.push(format!("{}: properties: {refusal}", tenant.name));
             }
             match policy(tenant) {
                 Ok(policy) => {
-                    let rules = TenantRules::new(tenant, Some(policy), settings, read_at);
+                    let rules = TenantRules::new(tenant, Some(policy), settings, file.clone());
                     tenants.insert(tenant.name.clone(), Arc::new(rules));
                 }
                 Err(each) => faults.extend(each.iter().map(|fault| format!("{}: {fault}", tenant.name))),
@@ -99,20 +115,20 @@ impl Tenancy {
         if !faults.is_empty() {
             return Err(PolicyFaults(faults));
         }
-        Ok(Self { access, tenants, spark_secret, limits, read_at, spark_lines: settings.spark.lines.clone() })
+        Ok(Self { access, tenants, spark_secret, limits, file, spark_lines: settings.spark.lines.clone() })
     }
 
     /// Returns the same access with other settings of the gateway. Requests keep the counts that limit them.
     pub(super) fn with_settings(&self, settings: &Settings) -> Self {
         let rules = |rules: &TenantRules| {
-            Arc::new(TenantRules::new(&rules.tenant, rules.policy.clone(), settings, rules.read_at))
+            Arc::new(TenantRules::new(&rules.tenant, rules.policy.clone(), settings, rules.file.clone()))
         };
         Self {
             access: self.access.clone(),
             tenants: self.tenants.iter().map(|(name, each)| (name.clone(), rules(each))).collect(),
             spark_secret: self.spark_secret.clone(),
             limits: self.limits.clone(),
-            read_at: self.read_at,
+            file: self.file.clone(),
             spark_lines: settings.spark.lines.clone(),
         }
     }
@@ -150,9 +166,9 @@ impl Tenancy {
         self.limits.as_ref().map_or(Ok(()), |limits| limits.count_failed_login(address))
     }
 
-    /// Returns when this replica read the access file.
-    pub(super) fn read_at(&self) -> DateTime<Utc> {
-        self.read_at
+    /// Returns when this replica read the access file, and which generation of it.
+    pub(super) fn file(&self) -> &FileRead {
+        &self.file
     }
 
     /// Returns the Spark releases that are served.
@@ -183,13 +199,13 @@ impl fmt::Debug for Tenancy {
 }
 
 impl TenantRules {
-    fn new(tenant: &Tenant, policy: Option<Policy>, settings: &Settings, read_at: DateTime<Utc>) -> Self {
+    fn new(tenant: &Tenant, policy: Option<Policy>, settings: &Settings, file: FileRead) -> Self {
         let mut spark = settings.spark.clone();
         spark.submitter.retain(|name| tenant.named_defaults.matches(name), |file| tenant.files.matches(file));
         let caps = stricter(&settings.caps, tenant.caps);
         // Checked when the access file was read.
         let forced = SubmissionOptions::take(&mut tenant.properties.clone()).unwrap_or_default();
-        Self { tenant: tenant.clone(), spark, forced, caps, policy, digest: digest(tenant), read_at }
+        Self { tenant: tenant.clone(), spark, forced, caps, policy, digest: digest(tenant), file }
     }
 
     /// Returns the options of a request under those that the tenant forces. Some clients retry by themselves.

@@ -24,10 +24,6 @@ impl Usage {
         Self { store, settings }
     }
 
-    pub(super) fn with_prices(&self, settings: PriceSettings) -> Self {
-        Self { store: self.store.clone(), settings }
-    }
-
     /// Returns the currency of costs.
     pub fn currency(&self) -> Option<&str> {
         self.settings.currency.as_deref()

@@ -39,10 +39,10 @@ pub struct Webhooks {
     keys: Arc<EncryptionKeys>,
     installation: Arc<Installation>,
     events: Arc<EventFeed>,
-    settings: OnceLock<Arc<WebhookSettings>>,
+    settings: Arc<WebhookSettings>,
     sender: OnceLock<Sender>,
     /// The server that gets run events about all submissions.
-    lineage: OnceLock<LineageServer>,
+    lineage: Option<LineageServer>,
     lineage_sender: OnceLock<Sender>,
     /// Notified when this process queued deliveries again.
     replayed: Notify,
@@ -57,6 +57,7 @@ impl Webhooks {
         keys: Arc<EncryptionKeys>,
         installation: Arc<Installation>,
         events: Arc<EventFeed>,
+        (settings, lineage): (WebhookSettings, Option<LineageServer>),
     ) -> Self {
         Self {
             store,
@@ -64,21 +65,12 @@ impl Webhooks {
             keys,
             installation,
             events,
-            settings: OnceLock::new(),
+            settings: Arc::new(settings),
             sender: OnceLock::new(),
-            lineage: OnceLock::new(),
+            lineage,
             lineage_sender: OnceLock::new(),
             replayed: Notify::new(),
             shares: Shares::new(AT_ONCE),
         }
-    }
-
-    /// Sets where webhooks may lead. Only the first call has an effect.
-    pub(super) fn permit(&self, settings: WebhookSettings) {
-        let _ = self.settings.set(Arc::new(settings));
-    }
-
-    fn settings(&self) -> &Arc<WebhookSettings> {
-        self.settings.get_or_init(Arc::default)
     }
 }

@@ -1,22 +1,17 @@
 //! The audit.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
     api::{HttpSettings, audit_line, router},
-    files::FileStore,
-    service::FileSettings,
     store::{AuditEntry, AuditLog, Store},
 };
 use sqlx::{ConnectOptions, PgPool};
 
-use crate::world::{TWO_TENANTS, World, job, spark_job};
+use crate::world::{TWO_TENANTS, World, file_settings, job, spark_job};
 
 /// Collects the lines of the audit log.
 #[derive(Debug, Default)]
@@ -105,18 +100,9 @@ type Attempt<'a> = (&'a str, &'a str, String, Value, u16, (&'a str, Option<&'a s
 
 #[sqlx::test]
 async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(pool: PgPool) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool, TWO_TENANTS).await;
     let dir = tempfile::tempdir().unwrap();
-    let settings = FileSettings {
-        base_url: "http://gateway".to_owned(),
-        driver_url: None,
-        largest: 1 << 20,
-        part: 1 << 20,
-        unused_ttl: None,
-        patience: Duration::ZERO,
-        pace: sparkgate::service::Pace::SLOWEST,
-    };
-    world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
+    world.keep_files(dir.path(), file_settings()).await;
     let router = router(
         world.service.clone(),
         HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() },

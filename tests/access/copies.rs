@@ -8,9 +8,7 @@ use kube::Client;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, router},
     cluster::Cluster,
-    files::FileStore,
     service::{EncryptionKeys, FileSettings, adopt_cluster},
     store::{DatabaseSettings, Store},
 };
@@ -19,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     cluster,
-    world::{Answer, TWO_TENANTS, World},
+    world::{Answer, TWO_TENANTS, World, file_settings},
 };
 
 /// A gateway on a database, and its operator.
@@ -33,17 +31,7 @@ impl Gateway {
         let pool = PgPool::connect_with(database.clone()).await.unwrap();
         let (store, keys) = (Store::new(pool.clone()), EncryptionKeys::none());
         let mut world = World::of(store, pool, TWO_TENANTS, client.clone(), keys).await;
-        let settings = FileSettings {
-            base_url: "http://gateway".to_owned(),
-            driver_url: None,
-            largest: 1 << 20,
-            part: 1 << 20,
-            unused_ttl: Some(Duration::ZERO),
-            patience: Duration::ZERO,
-            pace: sparkgate::service::Pace::SLOWEST,
-        };
-        world.service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
-        world.router = router(world.service.clone(), HttpSettings::default()).unwrap();
+        world.keep_files(dir, FileSettings { unused_ttl: Some(Duration::ZERO), ..file_settings() }).await;
         let operator = world.key(Role::Operator, Some("red")).await;
         Self { world, operator }
     }

@@ -121,7 +121,7 @@ async fn an_idempotency_key_belongs_to_the_principal_that_used_it(pool: PgPool) 
 
 #[sqlx::test]
 async fn a_stored_log_is_read_in_its_own_tenant_only(pool: PgPool) {
-    let world = World::new(pool.clone(), TWO_TENANTS).await;
+    let mut world = World::new(pool.clone(), TWO_TENANTS).await;
     let (red, blue) = (world.key(Role::Operator, Some("red")).await, world.key(Role::Viewer, Some("blue")).await);
     let owner = world.key(Role::Submitter, Some("blue")).await;
     let id = world.submit(&owner, "blue").await;
@@ -134,7 +134,7 @@ async fn a_stored_log_is_read_in_its_own_tenant_only(pool: PgPool) {
     let text = b"2026-01-02T03:04:05Z of blue\n";
     log.append(&LogChunk::default(), text, LogPosition::default()).await.unwrap();
     log.end(LogEnding::Whole).await.unwrap();
-    world.service.store_logs(store, LogStoreSettings { largest: 1 << 30 });
+    world.configure(|setup| setup.logs = Some((store, LogStoreSettings { largest: 1 << 30 }))).await;
     let path = format!("/v1/submissions/{id}/logs");
     let answer = world.get(&blue, &path).await;
     assert_eq!(

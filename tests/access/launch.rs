@@ -13,7 +13,6 @@ use sparkgate::{
     submission::{Outcome, Placement, State, StateChange},
 };
 use sqlx::PgPool;
-use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, job};
 
@@ -49,9 +48,7 @@ async fn world(pool: PgPool) -> (World, String) {
 /// Replaces the access file, and waits until the gateway has read it: the tenant has the namespace `marker` then.
 async fn change(world: &World, key: &str, content: String, marker: &str) {
     fs::write(world.file.path(), content).unwrap();
-    let stop = CancellationToken::new();
-    let _guard = stop.clone().drop_guard();
-    tokio::spawn(world.service.access.clone().run(stop));
+    let _guard = world.follow_access_file();
     while !world.get(key, "/v1/me").await.body.contains(marker) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
@@ -80,6 +77,37 @@ async fn a_driver_that_a_changed_policy_refuses_is_not_created(pool: PgPool) {
     assert!(message.contains("images: Executor/spec/containers/0/image"), "{message}");
     assert_eq!(message.matches("; ").count(), 1, "no other rule is broken: {message}");
     assert_eq!(pods(&world).await, Vec::<String>::new());
+}
+
+/// Replicas have clocks of their own.
+#[sqlx::test]
+async fn the_newer_access_file_judges_whatever_the_clocks_say(pool: PgPool) {
+    let (world, key) = world(pool.clone()).await;
+    let ids = [world.submit(&key, "red").await, world.submit(&key, "red").await];
+    let stored = async |id: &str, pattern: &str, text: &str| {
+        let changed =
+            "UPDATE manifests SET objects = regexp_replace(objects, $2, $3) WHERE submission_id = $1 AND objects ~ $2";
+        let changed = sqlx::query(changed).bind(id).bind(pattern).bind(text).execute(&pool).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1, "{pattern}");
+    };
+    // The clock of the replica that accepted the first was ahead. The second was accepted under a newer file by one whose clock was
+    // behind.
+    stored(&ids[0], r#""readAt":"[^"]*""#, r#""readAt":"2999-01-01T00:00:00Z""#).await;
+    stored(&ids[1], r#""readAt":"[^"]*""#, r#""readAt":"1999-01-01T00:00:00Z""#).await;
+    stored(&ids[1], r#""generation":[0-9]+"#, r#""generation":99"#).await;
+    change(&world, &key, file("red, red-2", "registry.example.org/**"), "red-2").await;
+    world.service.launcher.work().await.unwrap();
+    let [first, second] = [submission(&world, &key, &ids[0]).await, submission(&world, &key, &ids[1]).await];
+    assert_eq!(first["failure"]["reason"], "PolicyViolation", "{first}");
+    assert_eq!(second["state"], "PENDING", "{second}");
+
+    // A file that becomes what it was is newer again.
+    change(&world, &key, file("red, red-3", "spark"), "red-3").await;
+    let _guard = world.follow_access_file();
+    let generations = "SELECT count(*) FROM access_generations";
+    while sqlx::query_scalar::<_, i64>(generations).fetch_one(&pool).await.unwrap() < 3 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[sqlx::test]

@@ -2,11 +2,11 @@
 
 use axum::response::Response;
 use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sparkgate::access::Role;
 use sqlx::PgPool;
 
-use crate::world::World;
+use crate::world::{World, job};
 
 const FILE: &str = "
 authentication: {}
@@ -58,4 +58,33 @@ async fn a_tenant_reads_no_more_logs_at_once_than_its_limit(pool: PgPool) {
     assert_eq!(world.open(&admin, &log).await.status(), 200);
     drop(stream);
     assert_eq!(world.open(&red, &log).await.status(), 200);
+}
+
+#[sqlx::test]
+async fn a_tenant_keeps_no_more_records_than_its_limit(pool: PgPool) {
+    let file = "authentication: {}\ntenants: {red: {namespaces: [red], limits: {recordBytes: 20000}}}\n";
+    let world = World::new(pool.clone(), file).await;
+    let red = world.key(Role::Submitter, Some("red")).await;
+    let mut accepted = 0;
+    let refused = loop {
+        let answer = world.send(Some(&red), "POST", "/v1/submissions", Some(&job("red"))).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        accepted += 1;
+    };
+    assert!(accepted > 0);
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("record-quota-exceeded")), "{refused:?}");
+    assert!(refused.body.contains("its limit `recordBytes`, 20000"), "{refused:?}");
+    let create = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///app.jar",
+        "mainClass": "M", "appArgs": [], "environmentVariables": {}, "sparkProperties": job("red")["sparkProperties"]});
+    let refused = world.send(Some(&red), "POST", "/v1/submissions/create", Some(&create)).await;
+    assert_eq!((refused.status, &refused.json()["action"]), (403, &json!("ErrorResponse")), "{refused:?}");
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
+    assert_eq!(rows, accepted, "nothing of a refused one is stored");
+
+    // What was deleted makes room.
+    sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
+    let answer = world.send(Some(&red), "POST", "/v1/submissions", Some(&job("red"))).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
 }

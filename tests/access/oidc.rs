@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use sparkgate_testing::TokenKey;
 use sqlx::PgPool;
 use tokio::{net::TcpListener, sync::Notify};
-use tokio_util::sync::CancellationToken;
 
 use crate::world::{Answer, World};
 
@@ -219,9 +218,7 @@ async fn a_token_that_was_accepted_is_verified_again_after_a_change_of_the_acces
     for _ in 0..2 {
         assert_eq!(world.get(&token, "/v1/me").await.status, 200);
     }
-    let stop = CancellationToken::new();
-    let _guard = stop.clone().drop_guard();
-    tokio::spawn(world.service.access.clone().run(stop));
+    let _guard = world.follow_access_file();
     fs::write(world.file.path(), issuer.access().replace("audience: sparkgate", "audience: other")).unwrap();
     let answer = until_other(200, async || world.get(&token, "/v1/me").await).await;
     assert!(answer.status == 401 && answer.body.contains("another audience"), "{answer:?}");

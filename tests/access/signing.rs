@@ -1,6 +1,6 @@
 //! What is a permission by itself can't be made from a copy of the database, if there is an encryption key file.
 
-use std::{io::Write, path::Path, time::Duration};
+use std::io::Write;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::Client;
@@ -8,8 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, files_listener, router},
-    files::FileStore,
+    api::{HttpSettings, files_listener},
     service::{EncryptionKeys, FileSettings},
     store::Store,
     submission::{Installation, SubmissionId},
@@ -20,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     cluster,
-    world::{TWO_TENANTS, World, job},
+    world::{TWO_TENANTS, World, file_settings, job},
 };
 
 const BASE: &str = "http://gateway.example";
@@ -50,17 +49,7 @@ impl Place {
     async fn gateway(&self, keys: EncryptionKeys) -> World {
         let (store, pool) = (Store::new(self.pool.clone()), self.pool.clone());
         let mut world = World::of(store, pool, TWO_TENANTS, self.client.clone(), keys).await;
-        let settings = FileSettings {
-            base_url: BASE.to_owned(),
-            driver_url: None,
-            largest: 1 << 20,
-            part: 1 << 20,
-            unused_ttl: None,
-            patience: Duration::ZERO,
-            pace: sparkgate::service::Pace::SLOWEST,
-        };
-        world.service.keep_files(open(self.dir.path()), settings);
-        world.router = router(world.service.clone(), HttpSettings::default()).unwrap();
+        world.keep_files(self.dir.path(), FileSettings { base_url: BASE.to_owned(), ..file_settings() }).await;
         world
     }
 
@@ -78,10 +67,6 @@ impl Place {
     async fn forged(&self, id: &SubmissionId) -> String {
         url(id, &self.dumped().await.key_for(&format!("file of {id}: {}/job.py", hash())))
     }
-}
-
-fn open(dir: &Path) -> FileStore {
-    FileStore::open(dir.to_str().unwrap()).unwrap()
 }
 
 fn hash() -> String {

@@ -13,7 +13,6 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    files::FileStore,
     service::{FileSettings, Pace},
     submission::SubmissionId,
 };
@@ -21,25 +20,23 @@ use sqlx::PgPool;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use crate::world::{TWO_TENANTS, World};
+use crate::world::{TWO_TENANTS, World, file_settings};
 
 /// More than the connections and buffers of a test hold.
 const SIZE: usize = 6 << 20;
 
 /// Returns a gateway whose clients may be so slow for so long.
 async fn world(pool: PgPool, window: Duration) -> (World, TempDir) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool, TWO_TENANTS).await;
     let dir = tempfile::tempdir().unwrap();
     let settings = FileSettings {
-        base_url: "http://gateway:6066".to_owned(),
-        driver_url: None,
         largest: 1 << 30,
         part: FileSettings::PART,
-        unused_ttl: None,
         patience: Duration::from_secs(60),
         pace: Pace { window, ..Pace::SLOWEST },
+        ..file_settings()
     };
-    world.service.keep_files(FileStore::open(dir.path().to_str().unwrap()).unwrap(), settings);
+    world.keep_files(dir.path(), settings).await;
     (world, dir)
 }
 

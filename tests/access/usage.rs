@@ -22,7 +22,7 @@ async fn usage_of_other_tenants_is_not_counted_and_each_has_its_prices(pool: PgP
     let mut world = World::new(pool.clone(), FILE).await;
     let price = Price { core_hour: "1".to_owned(), gib_hour: "0".to_owned() };
     let prices = PriceSettings { price: Some(price), currency: Some("EUR".to_owned()) };
-    world.price(prices);
+    world.configure(|setup| setup.prices = prices).await;
     let (red, blue) = (world.key(Role::Submitter, Some("red")).await, world.key(Role::Viewer, Some("blue")).await);
     let admin = world.key(Role::Admin, None).await;
     let ours = world.submit(&red, "red").await;

@@ -3,7 +3,9 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io::Write,
+    path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -20,15 +22,17 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
+    files::FileStore,
     sandbox::apiserver::Apiserver,
     service::{
-        AccessFile, Caps, EncryptionKeys, KeyRequest, PriceSettings, Service, Settings, SparkSettings, Submitter,
+        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, Service, Settings, Setup, SparkSettings,
+        Submitter,
     },
     store::Store,
 };
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{Layer, ServiceExt, util::MapRequestLayer};
 
 /// Two tenants with a namespace each. Keys have their roles themselves.
@@ -40,6 +44,19 @@ tenants:
 limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
 ";
 
+/// Returns settings of files for clients that are never too slow, and whose errors come at once.
+pub(crate) fn file_settings() -> FileSettings {
+    FileSettings {
+        base_url: "http://gateway:6066".to_owned(),
+        driver_url: None,
+        largest: 1 << 20,
+        part: 1 << 20,
+        unused_ttl: None,
+        patience: Duration::ZERO,
+        pace: Pace::SLOWEST,
+    }
+}
+
 /// A gateway, and its access file.
 pub(crate) struct World {
     pub(crate) service: Service,
@@ -48,6 +65,8 @@ pub(crate) struct World {
     pub(crate) pool: PgPool,
     /// The API server's client, for the test's reads and the actions of kubelets.
     pub(crate) client: Client,
+    /// What the service is created with.
+    pub(crate) parts: Box<(Store, Cluster, Setup)>,
 }
 
 /// An answer.
@@ -62,6 +81,15 @@ impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
+}
+
+/// Creates a service as it is after the first list of the watch, and its routes.
+async fn started((store, cluster, setup): &(Store, Cluster, Setup)) -> (Service, Router) {
+    let service = Service::new(store.clone(), cluster.clone(), setup.clone()).await.unwrap();
+    let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
+    service.pods.take_in(None, [listed]).await;
+    let router = router(service.clone(), HttpSettings::default()).unwrap();
+    (service, router)
 }
 
 impl World {
@@ -95,18 +123,30 @@ impl World {
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-        let service = Service::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await.unwrap();
-        // As after the first list of the watch.
-        let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
-        service.pods.take_in(None, [listed]).await;
-        let router = router(service.clone(), HttpSettings::default()).unwrap();
-        Self { service, router, file, pool, client }
+        let setup = Setup::new(Arc::new(access), Arc::new(keys));
+        let parts = Box::new((store, cluster, setup));
+        let (service, router) = started(&parts).await;
+        Self { service, router, file, pool, client, parts }
     }
 
-    /// Gives usage prices from now on.
-    pub(crate) fn price(&mut self, prices: PriceSettings) {
-        self.service = self.service.clone().with_prices(prices);
-        self.router = router(self.service.clone(), HttpSettings::default()).unwrap();
+    /// Replaces the gateway by one with other settings.
+    pub(crate) async fn configure(&mut self, change: impl FnOnce(&mut Setup)) {
+        change(&mut self.parts.2);
+        (self.service, self.router) = started(&self.parts).await;
+    }
+
+    /// Keeps files in a directory.
+    pub(crate) async fn keep_files(&mut self, dir: &Path, settings: FileSettings) {
+        let store = FileStore::open(dir.to_str().unwrap()).unwrap();
+        self.configure(|setup| setup.files = Some((store, settings))).await;
+    }
+
+    /// Reads the access file whenever it changes, until the guard is dropped.
+    pub(crate) fn follow_access_file(&self) -> DropGuard {
+        let stop = CancellationToken::new();
+        let guard = stop.clone().drop_guard();
+        tokio::spawn(self.service.access.clone().run(Store::new(self.pool.clone()), stop));
+        guard
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

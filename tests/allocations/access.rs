@@ -1,6 +1,6 @@
 //! From the credentials of a request to its principal.
 
-use std::{io::Write, sync::Arc};
+use std::io::Write;
 
 use allocation_counter::measure;
 use axum::{Json, Router};
@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use sparkgate::{
     access::Role,
-    service::{AccessFile, Caps, Credentials, EncryptionKeys, KeyRequest, Service, Settings},
+    service::{AccessFile, Caps, Credentials, KeyRequest, Service, Settings},
     store::{DatabaseSettings, Store},
 };
 use sparkgate_testing::TokenKey;
@@ -67,10 +67,10 @@ async fn prepared(url: &str) -> (Service, [(&'static str, String); 2], NamedTemp
     )
     .unwrap();
     let settings = Settings { spark: world::spark(), outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
-    let access = Arc::new(AccessFile::open(file.path().to_owned(), settings).unwrap());
+    let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
     let database = DatabaseSettings { url: url.to_owned(), max_connections: 16 };
     let store = Store::connect(&database).await.unwrap();
-    let service = Service::with_files(store, world::nowhere(), access, Arc::new(EncryptionKeys::none())).await.unwrap();
+    let service = Service::new(store, world::nowhere(), access).await.unwrap();
     let request = KeyRequest { name: "a".to_owned(), tenant: None, role: Role::Admin, expires_in: None };
     let key = service.api_keys.create_by_operator(&request).await.unwrap();
     let end = (Utc::now() + TimeDelta::hours(1)).timestamp();

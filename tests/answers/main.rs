@@ -24,9 +24,9 @@ async fn every_reply_is_true_under_faults() {
 
 #[test]
 fn the_page_has_the_meaning_of_each_reply() {
-    let page = include_str!("../../docs/reliability.md");
+    let page = include_str!("../../docs/operate/reliability.md");
     for row in TABLE {
         let line = format!("| {} | {} | {} |", row.asked, row.reply, row.says);
-        assert!(page.lines().any(|said| said.starts_with(&line)), "docs/reliability.md lacks {line}");
+        assert!(page.lines().any(|said| said.starts_with(&line)), "docs/operate/reliability.md lacks {line}");
     }
 }

@@ -1,6 +1,6 @@
 //! One API server, and for each round a namespace with a gateway of each Spark line.
 
-use std::{collections::BTreeMap, io::Write, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io::Write, time::Duration};
 
 use axum::{Router, body::Body};
 use http::{Method, Request, header};
@@ -11,7 +11,7 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{AccessFile, Caps, EncryptionKeys, KeyRequest, Service, Settings, SparkSettings, Submitter},
+    service::{AccessFile, Caps, KeyRequest, Service, Settings, SparkSettings, Submitter},
     store::Store,
 };
 use sparkgate_admission::{GatewayAccount, objects};
@@ -153,9 +153,7 @@ impl World {
             let service = match round.has_policy() {
                 true => {
                     let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-                    Service::with_files(store, cluster, Arc::new(access), Arc::new(EncryptionKeys::none()))
-                        .await
-                        .unwrap()
+                    Service::new(store, cluster, access).await.unwrap()
                 }
                 false => Service::new(store, cluster, settings).await.unwrap(),
             };

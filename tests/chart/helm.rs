@@ -60,6 +60,17 @@ pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Valu
     objects.iter().find(is).unwrap_or_else(|| panic!("there is no {kind} {name}"))
 }
 
+/// Returns the file of settings that the objects contain.
+pub(crate) fn settings_file(objects: &[Value]) -> &str {
+    find(objects, "ConfigMap", "sparkgate-settings")["data"]["sparkgate.toml"].as_str().unwrap()
+}
+
+/// Returns the settings in that file.
+pub(crate) fn settings(objects: &[Value]) -> BTreeMap<String, Value> {
+    let lines = settings_file(objects).lines().map(|line| line.split_once(" = ").unwrap());
+    lines.map(|(name, value)| (name.to_owned(), serde_json::from_str(value).expect(name))).collect()
+}
+
 /// Returns the variables of the first container of a Deployment or a Job that have values.
 pub(crate) fn variables(workload: &Value) -> BTreeMap<&str, &str> {
     let variables = workload["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();

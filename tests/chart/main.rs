@@ -35,9 +35,9 @@ fn wrong_values_are_refused() {
     let cases = [
         ("replica=3", "replica"),
         ("replicas=-1", "replicas"),
-        ("settings.maxRetry=3", "maxRetry"),
+        ("settings.max-retry=3", "max-retry"),
         ("settings.retention=90", "retention"),
-        ("settings.keptLog=1GiB", "keptLog"),
+        ("settings.kept-log=1GiB", "kept-log"),
         ("drivers.namespaces={kube-system}", "drivers/namespaces"),
         ("drivers.namespaces={Spark}", "drivers/namespaces"),
         ("drivers.namespaces={sparkgate}", "sparkgate is the namespace of the gateway"),
@@ -47,12 +47,13 @@ fn wrong_values_are_refused() {
         ("image.digest=latest", "image/digest"),
         ("database.existingSecret=", "existingSecret"),
         ("acceptAnonymous=false", "set access.content or access.existingConfigMap, or acceptAnonymous: true"),
-        ("settings.filesListen=6069", "filesListen"),
+        ("settings.files-listen=6069", "files-listen"),
+        ("settings.listen=0.0.0.0:1", "listen"),
         (
-            "settings.filesUrl=s3://b/p,settings.filesBaseUrl=http://sparkgate.sparkgate.svc:6066",
+            "settings.files-url=s3://b/p,settings.files-base-url=http://sparkgate.sparkgate.svc:6066",
             "drivers don't reach the port of the APIs",
         ),
-        ("config.files-url=s3://b/p,config.files-base-url=http://sparkgate.sparkgate:6066/x", "name the port 6069"),
+        ("settings.files-url=s3://b/p,settings.files-base-url=http://sparkgate.sparkgate:6066/x", "name the port 6069"),
         ("trustedNetwork=false", "set tls.existingSecret, or trustedNetwork"),
         ("sparkLines.existingConfigMap=a,sparkLines.content.lines[0].version=4.1.4", "exclude each other"),
         ("access.existingConfigMap=a,access.content.tenants.a.namespaces={a}", "exclude each other"),
@@ -71,48 +72,41 @@ fn drivers_reach_signed_files_and_nothing_else() {
         let of_drivers = |rule: &&Value| rule["from"][0]["podSelector"]["matchExpressions"][0]["key"] == "spark-role";
         let rules: Vec<Value> = rules.as_array().unwrap().iter().filter(of_drivers).cloned().collect();
         let deployment = find(&objects, "Deployment", "sparkgate");
-        let variables = helm::variables(deployment);
-        let set = |name: &str| variables.get(name).map(|value| (*value).to_owned());
+        let settings = helm::settings(&objects);
+        let set = |name: &str| settings.get(name)?.as_str().map(str::to_owned);
         let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].clone();
         let port = ports.as_array().unwrap().iter().find(|port| port["name"] == "files").cloned();
         let served = find(&objects, "Service", "sparkgate")["spec"]["ports"].clone();
         let served = served.as_array().unwrap().iter().find(|port| port["name"] == "files").cloned();
         let ports = rules.iter().map(|rule| rule["ports"].clone()).collect::<Vec<_>>();
-        (ports, port, served, set("SPARKGATE_FILES_LISTEN"), set("SPARKGATE_FILES_BASE_URL"))
+        (ports, port, served, set("files-listen"), set("files-base-url"))
     };
     assert_eq!(rendered("replicas=1"), (vec![], None, None, None, None));
     for (set, port, listen, url) in [
-        ("settings.filesUrl=s3://b/p", 6069, Some("0.0.0.0:6069"), Some("http://sparkgate.sparkgate.svc:6069")),
-        ("config.files-url=s3://b/p", 6069, Some("0.0.0.0:6069"), Some("http://sparkgate.sparkgate.svc:6069")),
+        ("settings.files-url=s3://b/p", 6069, Some("0.0.0.0:6069"), Some("http://sparkgate.sparkgate.svc:6069")),
         (
-            "settings.filesUrl=s3://b/p,tls.existingSecret=t",
+            "settings.files-url=s3://b/p,tls.existingSecret=t",
             6069,
             Some("0.0.0.0:6069"),
             Some("https://sparkgate.sparkgate.svc:6069"),
         ),
         (
-            "settings.filesUrl=s3://b/p,settings.filesListen=0.0.0.0:7000",
+            "settings.files-url=s3://b/p,settings.files-listen=0.0.0.0:7000",
             7000,
             Some("0.0.0.0:7000"),
             Some("http://sparkgate.sparkgate.svc:7000"),
         ),
         (
-            "settings.filesUrl=s3://b/p,settings.filesBaseUrl=https://files.example.org",
+            "settings.files-url=s3://b/p,settings.files-base-url=https://files.example.org",
             6069,
             Some("0.0.0.0:6069"),
             Some("https://files.example.org"),
         ),
         (
-            "settings.filesUrl=s3://b/p,settings.filesDriverUrl=s3a://b/p",
+            "settings.files-url=s3://b/p,settings.files-driver-url=s3a://b/p",
             6069,
             Some("0.0.0.0:6069"),
             Some("http://sparkgate.sparkgate.svc:6069"),
-        ),
-        (
-            "config.files-url=s3://b/p,config.files-listen=0.0.0.0:7000",
-            7000,
-            None,
-            Some("http://sparkgate.sparkgate.svc:7000"),
         ),
     ] {
         let (rules, container, served, listens, leads) = rendered(set);
@@ -204,9 +198,9 @@ fn changed_files_replace_the_replicas_unless_they_are_read_again() {
         find(&objects, "Deployment", "sparkgate")["spec"]["template"]["metadata"]["annotations"].clone()
     };
     let before = annotations("nameOverride=");
-    assert_ne!(annotations("config.max-connections=17"), before);
+    assert_ne!(annotations("settings.max-connections=17"), before);
     for set in [
-        "config.max-run-timeout=1h",
+        "settings.max-run-timeout=1h",
         "spark.defaults.a=b",
         "submitter.defaults.content.small=a b",
         "submitter.files.content.x=y",

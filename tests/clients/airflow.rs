@@ -1,4 +1,4 @@
-//! Airflow: the DAGs of docs/airflow.md and of the README, run by Airflow itself, and its Spark hook.
+//! Airflow: the DAGs of docs/integrate/airflow.md, run by Airflow itself, and its Spark hook.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -100,17 +100,17 @@ impl Airflow {
     }
 }
 
-/// Returns the connection of docs/airflow.md, with this gateway's port.
+/// Returns the connection of docs/integrate/airflow.md, with this gateway's port.
 fn spark_connection(port: u16) -> String {
-    let page = markdown::page("docs/airflow.md");
+    let page = markdown::page("docs/integrate/airflow.md");
     let line = page.lines().find_map(|line| line.strip_prefix("AIRFLOW_CONN_SPARK="));
     let connection: Value = serde_json::from_str(line.unwrap().trim_matches('\'')).unwrap();
     connection.to_string().replace("6066", &port.to_string()).replace("sparkgate.example", "127.0.0.1")
 }
 
-/// Returns the connection of docs/airflow.md with a token, with this gateway's port and a token of it.
+/// Returns the connection of docs/integrate/airflow.md with a token, with this gateway's port and a token of it.
 fn connection_with_token(port: u16, token: &str) -> String {
-    let page = markdown::page("docs/airflow.md");
+    let page = markdown::page("docs/integrate/airflow.md");
     let mut lines = page.lines().filter_map(|line| line.strip_prefix("AIRFLOW_CONN_SPARKGATE='"));
     let mut connection: Value = serde_json::from_str(lines.next().unwrap().trim_end_matches('\'')).unwrap();
     let header = connection["extra"]["Authorization"].as_str().unwrap();
@@ -123,10 +123,10 @@ fn connection_with_token(port: u16, token: &str) -> String {
 }
 
 #[test]
-fn the_dags_of_the_pages_run() {
+fn the_dags_of_the_page_run() {
     let airflow = Airflow::with_database();
-    let dags = airflow.dags(&["README.md", "docs/airflow.md"]);
-    assert!(dags.len() >= 2, "the pages have DAGs");
+    let dags = airflow.dags(&["docs/integrate/airflow.md"]);
+    assert!(dags.len() >= 2, "the page has DAGs");
     for result in airflow.run_dags(&dags, &[]) {
         assert_eq!(result["state"], "success", "{result:#}");
     }
@@ -139,7 +139,7 @@ fn the_dags_of_the_pages_run() {
 fn the_dags_of_the_page_run_on_a_gateway_with_an_access_file() {
     let airflow = Airflow::with_database();
     let closed = Closed::beside(&airflow.dev);
-    let dags = airflow.dags(&["docs/airflow.md"]);
+    let dags = airflow.dags(&["docs/integrate/airflow.md"]);
     assert_eq!(http::get(closed.gateway.address, "/v1/submissions").unwrap().status, 401);
     let environment = [
         ("AIRFLOW_CONN_SPARKGATE", connection_with_token(closed.gateway.address.port(), &closed.key)),

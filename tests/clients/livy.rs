@@ -1,4 +1,4 @@
-//! Stock clients of Livy: Airflow's operator and sensor, and pylivy, on a gateway with an access file, and the DAG of docs/livy.md on
+//! Stock clients of Livy: Airflow's operator and sensor, and pylivy, on a gateway with an access file, and the DAG of docs/integrate/livy.md on
 //! one without.
 
 use std::{fs, process::Command};
@@ -124,7 +124,7 @@ fn until_killed(livy: &Livy, batch: &Value) {
 #[test]
 fn the_dag_of_the_page_runs() {
     let airflow = Airflow::with_database();
-    let dags = airflow.dags(&["docs/livy.md"]);
+    let dags = airflow.dags(&["docs/integrate/livy.md"]);
     let connection = format!("livy://{}", airflow.dev.livy);
     for result in airflow.run_dags(&dags, &[("AIRFLOW_CONN_LIVY_DEFAULT", connection)]) {
         assert_eq!(result["state"], "success", "{result:#}");

@@ -100,12 +100,17 @@ fn follow(dev: &Dev, page: &str) -> usize {
 
 #[test]
 fn the_recipes_of_the_readme_work() {
-    assert!(follow(&Dev::with_spark(), "README.md") > 10);
+    assert!(follow(&Dev::with_spark(), "README.md") >= 4);
+}
+
+#[test]
+fn the_recipes_of_the_first_steps_work() {
+    assert!(follow(&Dev::with_spark(), "docs/start/first-steps.md") > 10);
 }
 
 #[test]
 fn the_recipes_of_the_api_work() {
-    assert!(follow(&Dev::with_spark(), "docs/api.md") > 20);
+    assert!(follow(&Dev::with_spark(), "docs/use/api.md") > 20);
 }
 
 #[test]

@@ -22,7 +22,6 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, router},
     service::{HistoryUrl, SparkUiSettings},
 };
 use sqlx::PgPool;
@@ -131,9 +130,8 @@ pub(crate) async fn run(site: &Site, id: &str, address: SocketAddr) {
 }
 
 /// Sets what the gateway does with UIs from now on.
-pub(crate) fn set(site: &mut Site, settings: SparkUiSettings) {
-    site.world.service = site.world.service.clone().with_spark_ui(settings);
-    site.world.router = router(site.world.service.clone(), HttpSettings::default()).unwrap();
+pub(crate) async fn set(site: &mut Site, settings: SparkUiSettings) {
+    site.world.configure(|setup| setup.spark_ui = settings).await;
 }
 
 /// Returns where the UI of a submission is for a caller, without a slash at the end.
@@ -450,7 +448,7 @@ async fn the_ui_of_a_submission_leads_to_the_history_server_after_its_end(pool: 
 
     let history: HistoryUrl = "https://history.example.org/history/{appId}/jobs/".parse().unwrap();
     let settings = SparkUiSettings { history: Some(history), ..SparkUiSettings::default() };
-    set(&mut site, settings);
+    set(&mut site, settings).await;
     let expected = format!("https://history.example.org/history/{app_id}/jobs/");
     assert_eq!(document(&site).await["sparkUi"], expected);
     for path in [format!("/v1/submissions/{id}/ui"), format!("{base}/jobs/")] {
@@ -459,7 +457,7 @@ async fn the_ui_of_a_submission_leads_to_the_history_server_after_its_end(pool: 
         let moved = site.world.answer(request.body(Body::empty()).unwrap()).await;
         assert_eq!((moved.status, &moved.headers["location"]), (303, &expected), "{path}");
     }
-    set(&mut site, SparkUiSettings { is_served: false, ..SparkUiSettings::default() });
+    set(&mut site, SparkUiSettings { is_served: false, ..SparkUiSettings::default() }).await;
     site.set(&id, "state = 'RUNNING', finished_at = NULL").await;
     assert_eq!(site.page(&format!("/v1/submissions/{id}/ui")).await.json()["code"], "spark-ui-not-found");
     assert_eq!(ask(&site, "GET", &format!("{base}/jobs/"), &[]).await.status, 404);

@@ -27,7 +27,7 @@ async fn with_origin(site: &mut Site, origin: impl Fn(u16) -> String) -> (u16, D
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let origin = Some(origin(port).parse().unwrap());
-    set(site, SparkUiSettings { origin, ..SparkUiSettings::default() });
+    set(site, SparkUiSettings { origin, ..SparkUiSettings::default() }).await;
     let stop = CancellationToken::new();
     tokio::spawn(serve(listener, site.world.router.clone(), ServerSettings::default(), stop.clone()));
     (port, stop.drop_guard())

@@ -2,7 +2,7 @@
 //!
 //! Real: Postgres, etcd, kube-apiserver ([`servers`]) and the program under test ([`replica`]). Simulated: the
 //! scheduler and the kubelet ([`kubelet`]), the clients ([`clients`]), the faults ([`chaos`]), and other users of the
-//! same servers, which change pods ([`adversary`]) and lock rows ([`locks`]). Every simulated event is recorded
+//! same servers, which change pods ([`adversary`]), lock rows ([`locks`]), and are bad neighbours ([`tenants`]). Every simulated event is recorded
 //! ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
 
 pub(crate) mod absence;
@@ -14,6 +14,7 @@ pub(crate) mod dice;
 #[cfg(test)]
 pub(crate) mod failover;
 pub(crate) mod guard;
+pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod kubelet;
 pub(crate) mod locks;
@@ -30,6 +31,7 @@ pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod servers;
 pub(crate) mod takeover;
+pub(crate) mod tenants;
 pub(crate) mod truth;
 pub(crate) mod upgrade;
 pub(crate) mod world;

@@ -24,6 +24,7 @@ use crate::harness::{
     outage::{self, Server},
     run::{Run, complaint},
     upgrade,
+    world::Setting,
 };
 
 /// Submits jobs to replicas that are killed while they work, and checks what they recorded.
@@ -38,6 +39,9 @@ struct Options {
     kills: usize,
     #[arg(long, default_value_t = 3)]
     replicas: usize,
+    /// The number of submissions that the database has from before.
+    #[arg(long, default_value_t = 100_000)]
+    old: u32,
     /// The seed of all random decisions; timing isn't repeated [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
@@ -122,6 +126,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         seed,
         jobs: options.jobs,
         replicas: options.replicas,
+        setting: Setting { tenants: true, old: options.old },
         blows,
         takeovers: options.takeovers,
         // A launch that was denied for long is retried after five minutes.

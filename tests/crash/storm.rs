@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    harness::{chaos::Blows, run::Run},
+    harness::{chaos::Blows, run::Run, world::Setting},
     panic_if_any,
 };
 
@@ -42,9 +42,11 @@ async fn weather(seed: u64, kills: u16) {
         seed,
         jobs: u32::from(kills) * 8,
         replicas: 3,
+        setting: Setting { tenants: true, old: 1000 },
         blows,
         takeovers: 0,
-        patience: Duration::from_secs(60),
+        // A namespace that was denied tries again after half a minute.
+        patience: Duration::from_secs(90),
         talkative: false,
     };
     let report = Box::pin(run.play()).await;

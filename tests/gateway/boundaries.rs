@@ -1,6 +1,6 @@
 //! Whether the cluster has the objects that enforce the boundaries of tenants.
 
-use std::{collections::BTreeMap, io::Write, num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeMap, io::Write, num::NonZeroU32};
 
 use http::Request;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -8,7 +8,7 @@ use kube::api::DeleteParams;
 use serde_json::Value;
 use sparkgate::{
     cluster::Cluster,
-    service::{AccessFile, Caps, EncryptionKeys, Service, Settings, SparkSettings, Submitter},
+    service::{AccessFile, Caps, Service, Settings, SparkSettings, Submitter},
     store::Store,
 };
 use sparkgate_admission::{GatewayAccount, objects};
@@ -25,9 +25,7 @@ async fn gateway(world: &World, file: &NamedTempFile) -> Service {
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
     let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
     let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(&world.namespace));
-    Service::with_files(Store::new(world.pool.clone()), cluster, Arc::new(access), Arc::new(EncryptionKeys::none()))
-        .await
-        .unwrap()
+    Service::new(Store::new(world.pool.clone()), cluster, access).await.unwrap()
 }
 
 /// Applies an object as an administrator.

@@ -27,12 +27,12 @@ use crate::world::{World, eventually};
 const BASE: &str = "http://gateway.example:6066/spark";
 
 /// Gives a gateway a store of files, and returns its routes.
-fn keep_files(service: &Service, dir: &Path) -> Router {
-    keep_files_at(service, dir.to_str().unwrap(), None)
+async fn keep_files(world: &mut World, dir: &Path) -> Router {
+    keep_files_at(world, dir.to_str().unwrap(), None).await
 }
 
 /// Does the same for a store at a URL, which drivers may read themselves.
-fn keep_files_at(service: &Service, url: &str, driver_url: Option<&str>) -> Router {
+async fn keep_files_at(world: &mut World, url: &str, driver_url: Option<&str>) -> Router {
     let (unused_ttl, patience) = (Some(Duration::from_secs(3600)), Duration::ZERO);
     let (base_url, driver_url) = (BASE.to_owned(), driver_url.map(str::to_owned));
     let settings = FileSettings {
@@ -44,8 +44,8 @@ fn keep_files_at(service: &Service, url: &str, driver_url: Option<&str>) -> Rout
         patience,
         pace: Pace::SLOWEST,
     };
-    service.keep_files(FileStore::open(url).unwrap(), settings);
-    router(service.clone(), HttpSettings::default()).unwrap()
+    world.configure(|setup| setup.files = Some((FileStore::open(url).unwrap(), settings))).await;
+    router(world.service.clone(), HttpSettings::default()).unwrap()
 }
 
 /// Uploads content and returns its hash.
@@ -73,9 +73,9 @@ async fn fetch(router: &Router, url: &str) -> (StatusCode, String) {
 #[sqlx::test]
 async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
     let dir = tempfile::tempdir().unwrap();
-    let router = keep_files(&world.service, dir.path());
+    let router = keep_files(&mut world, dir.path()).await;
+    world.watch();
     let (job, conf) = (upload(&world.service, "print(1)").await, upload(&world.service, "a: b").await);
     let references = format!("sparkgate-file:/{conf}/conf.yaml#renamed,local:///etc/hosts");
     let retried = [("spark.files", references.as_str()), ("spark.sparkgate.maxRetries.application", "1")];
@@ -117,9 +117,9 @@ async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPoo
 
 #[sqlx::test]
 async fn a_launch_waits_for_a_store_that_is_away(pool: PgPool) {
-    let world = World::new(pool).await;
+    let mut world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    let _ = keep_files(&world.service, dir.path());
+    let _ = keep_files(&mut world, dir.path()).await;
     let job = upload(&world.service, "print(1)").await;
     let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
 
@@ -140,9 +140,9 @@ async fn a_launch_waits_for_a_store_that_is_away(pool: PgPool) {
 
 #[sqlx::test]
 async fn a_file_that_is_gone_from_its_store_ends_the_submission(pool: PgPool) {
-    let world = World::new(pool).await;
+    let mut world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    let _ = keep_files(&world.service, dir.path());
+    let _ = keep_files(&mut world, dir.path()).await;
     let job = upload(&world.service, "print(1)").await;
     let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
     std::fs::remove_dir_all(dir.path()).unwrap();
@@ -158,11 +158,11 @@ async fn a_file_that_is_gone_from_its_store_ends_the_submission(pool: PgPool) {
 #[sqlx::test]
 async fn a_driver_that_reads_the_store_gets_its_uris(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
     let dir = tempfile::tempdir().unwrap();
     let (url, http) = (std::env::var("SPARKGATE_TEST_FILES_URL"), std::env::var("SPARKGATE_TEST_FILES_HTTP").ok());
     let url = url.unwrap_or_else(|_| dir.path().to_str().unwrap().to_owned());
-    let _ = keep_files_at(&world.service, &url, Some("s3a://bucket/prefix"));
+    let _ = keep_files_at(&mut world, &url, Some("s3a://bucket/prefix")).await;
+    world.watch();
     let content = async |uri: &str| {
         let path = uri.strip_prefix("s3a://bucket/prefix/").unwrap_or_else(|| panic!("{uri}"));
         match &http {
@@ -229,9 +229,9 @@ async fn a_driver_that_reads_the_store_gets_its_uris(pool: PgPool) {
 
 #[sqlx::test]
 async fn a_submission_that_is_not_accepted_holds_no_files(pool: PgPool) {
-    let world = World::new(pool).await;
+    let mut world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    let _routes = keep_files(&world.service, dir.path());
+    let _routes = keep_files(&mut world, dir.path()).await;
     let resource = format!("sparkgate-file:/{}/job.py", upload(&world.service, "print(1)").await);
     let uses = || sqlx::query_scalar::<_, i64>("SELECT count(*) FROM file_uses").fetch_one(&world.pool);
     let attempt = async |properties: &[(&str, &str)]| {

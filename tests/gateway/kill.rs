@@ -6,7 +6,8 @@ use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
 
 use crate::{
-    webhook::{Conduct, Webhook},
+    hanging_launch::HangingLaunch,
+    webhook::Conduct,
     world::{World, eventually},
 };
 
@@ -38,12 +39,7 @@ async fn kill_between_the_claim_and_the_pod_creates_no_pod(pool: PgPool) {
 #[sqlx::test]
 async fn kill_that_was_accepted_before_the_pod_exists_starts_no_driver(pool: PgPool) {
     let world = World::new(pool).await;
-    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
-    webhook.set(Conduct::Hang);
-    let id = world.submit(&[]).await;
-    let launcher = world.service.launcher.clone();
-    let launch = tokio::spawn(async move { launcher.work().await });
-    eventually(|| async { (webhook.asked() == 1).then_some(()).ok_or("not asked yet") }).await;
+    let HangingLaunch { id, webhook, launch } = HangingLaunch::start(&world).await;
     assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     webhook.set(Conduct::Allow);
     assert_eq!(launch.await.unwrap().unwrap(), 1);

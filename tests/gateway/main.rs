@@ -19,6 +19,7 @@ mod dependants;
 mod executors;
 mod faults;
 mod files;
+mod hanging_launch;
 mod health;
 mod identity;
 mod kill;

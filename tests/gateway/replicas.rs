@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::{
     fault_proxy::{Fault, FaultProxy},
-    webhook::{Conduct, Webhook},
+    hanging_launch::HangingLaunch,
+    webhook::Conduct,
     world::{World, api_server, eventually},
 };
 
@@ -40,12 +41,7 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
 #[sqlx::test]
 async fn a_call_in_flight_is_dropped_when_the_lease_is_lost(pool: PgPool) {
     let world = World::new(pool).await;
-    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
-    webhook.set(Conduct::Hang);
-    let id = world.submit(&[]).await;
-    let launcher = world.service.launcher.clone();
-    let launch = tokio::spawn(async move { launcher.work().await });
-    eventually(|| async { (webhook.asked() == 1).then_some(()).ok_or("not asked yet") }).await;
+    let HangingLaunch { id, webhook, launch } = HangingLaunch::start(&world).await;
     leases_run_out(&world.pool).await;
     launch.await.unwrap().unwrap();
     let row = sqlx::query_as("SELECT failed_tries, message FROM submissions").fetch_one(&world.pool);

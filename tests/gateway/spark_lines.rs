@@ -16,10 +16,7 @@ use serde_json::{Value, json};
 use sparkgate::{
     access::{Grant, Principal, Provider, Role},
     cluster::Cluster,
-    service::{
-        AccessFile, Caps, EncryptionKeys, Error, Service, Session, Settings, SparkSettings, SubmissionOptions,
-        Submitter,
-    },
+    service::{AccessFile, Caps, Error, Service, Session, Settings, SparkSettings, SubmissionOptions, Submitter},
     spark::CreateSubmissionRequest,
     store::{Filter, Store},
     submission::{DriverState, SubmissionId},
@@ -172,8 +169,7 @@ async fn the_default_of_a_tenant_applies_below_named_defaults(pool: PgPool) {
     file.write_all(json!({"authentication": {}, "tenants": {"red": tenant}}).to_string().as_bytes()).unwrap();
     let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
     let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(namespace));
-    let (access, keys) = (Arc::new(access), Arc::new(EncryptionKeys::none()));
-    let service = Service::with_files(Store::new(world.pool.clone()), cluster, access, keys).await.unwrap();
+    let service = Service::new(Store::new(world.pool.clone()), cluster, access).await.unwrap();
     let caller = submitter(&service);
     let version = async |properties: &[(&str, &str)]| {
         let planned =

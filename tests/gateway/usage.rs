@@ -84,7 +84,8 @@ async fn pods_count_by_their_requests_until_the_end_that_their_node_reports(pool
     })
     .await;
     let service = &restarted.service;
-    let used = service.usage.of_submission(&service.anonymous(), &id).await.unwrap().total;
+    let document = service.submissions.document(&service.anonymous(), &id, &service.usage).await.unwrap().unwrap();
+    let used = document.usage.unwrap().total;
     // The driver: three cores, 2 GiB and their overhead of 384 MiB for two hours.
     assert_eq!(used.driver.core_seconds, (3 * 2 * 3600).to_string());
     assert_eq!(used.driver.memory_byte_seconds, ((2048_u64 + 384) * (1 << 20) * 2 * 3600).to_string());

@@ -1,7 +1,7 @@
 //! A protocol is a format and no privilege: what holds for the submissions of each API. Only a client to which the access file gives
 //! its pods decides about them, and only about those of a `SparkApplication`.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
 use axum::{
     Router,
@@ -15,9 +15,7 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{
-        AccessFile, Caps, CleanUpSettings, EncryptionKeys, KeyRequest, Service, Settings, SparkSettings, Submitter,
-    },
+    service::{AccessFile, Caps, CleanUpSettings, KeyRequest, Service, Settings, SparkSettings, Submitter},
     store::Store,
     submission::SubmissionId,
 };
@@ -200,7 +198,7 @@ async fn serving(world: &World, access: &std::path::Path) -> Service {
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
     let access = AccessFile::open(access.to_owned(), settings).unwrap();
     let store = Store::new(world.pool.clone());
-    Service::with_files(store, cluster, Arc::new(access), Arc::new(EncryptionKeys::none())).await.unwrap()
+    Service::new(store, cluster, access).await.unwrap()
 }
 
 #[sqlx::test]

@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::{Cluster, ClusterSettings},
-    service::{Caps, Error, Service, Settings, SparkSettings, Status, Submitter},
+    service::{Caps, Error, Service, Settings, Setup, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
@@ -31,8 +31,10 @@ pub(crate) struct World {
     pub(crate) admin: Client,
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
+    /// What the service is created with.
+    parts: Box<(Store, Cluster, Setup)>,
     watching: Option<DropGuard>,
-    _living: DropGuard,
+    living: DropGuard,
 }
 
 impl World {
@@ -108,12 +110,16 @@ impl World {
         finalizer: bool,
     ) -> Self {
         let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
-        let service = Service::new(store, cluster, settings).await.unwrap();
-        // A busy machine may take longer for a step than a lease lasts.
-        let living = CancellationToken::new();
-        tokio::spawn(service.leadership.clone().run_renewal(living.clone()));
+        let parts = Box::new((store, cluster, Setup::from(settings)));
+        let (service, living) = started(&parts).await;
         let admin = KubeApiserver::start().await.admin().await;
-        Self { service, client, admin, namespace, pool, watching: None, _living: living.drop_guard() }
+        Self { service, client, admin, namespace, pool, parts, watching: None, living }
+    }
+
+    /// Replaces the gateway by one with other settings.
+    pub(crate) async fn configure(&mut self, change: impl FnOnce(&mut Setup)) {
+        change(&mut self.parts.2);
+        (self.service, self.living) = started(&self.parts).await;
     }
 
     /// Starts the watch.
@@ -278,6 +284,14 @@ impl World {
 fn spark(submitter: Submitter) -> SparkSettings {
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
     SparkSettings::new("4.3.0".parse().unwrap(), defaults, submitter, "tester".to_owned())
+}
+
+/// Starts a gateway, and the renewal of its leases: a busy machine may take longer for a step than a lease lasts.
+async fn started((store, cluster, setup): &(Store, Cluster, Setup)) -> (Service, DropGuard) {
+    let service = Service::new(store.clone(), cluster.clone(), setup.clone()).await.unwrap();
+    let living = CancellationToken::new();
+    tokio::spawn(service.leadership.clone().run_renewal(living.clone()));
+    (service, living.drop_guard())
 }
 
 /// Connects to the API server as `serve` does, optionally through a proxy.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{source_folders, sources};
 
-const PAGE: &str = include_str!("../../docs/logs.md");
+const PAGE: &str = include_str!("../../docs/reference/logs.md");
 /// Files of other commands than `serve`.
 const OTHERS: [&str; 8] = [
     "src/app/adopt_cluster.rs",
@@ -49,7 +49,7 @@ fn every_log_line_is_documented_with_its_fields() {
     let page: BTreeMap<Line, Vec<String>> = PAGE.lines().filter_map(row).collect();
     let missing: Vec<_> = lines.iter().filter(|line| page.get(line.0) != Some(line.1)).collect();
     let stale: Vec<_> = page.iter().filter(|row| !lines.contains_key(row.0)).collect();
-    assert!(missing.is_empty() && stale.is_empty(), "docs/logs.md lacks {missing:#?}\nand has {stale:#?}");
+    assert!(missing.is_empty() && stale.is_empty(), "docs/reference/logs.md lacks {missing:#?}\nand has {stale:#?}");
 }
 
 /// Reads a row of a table of lines: words, level, fields, meaning.

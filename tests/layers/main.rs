@@ -5,10 +5,12 @@
 
 mod circles;
 mod claims;
+mod links;
 mod log_lines;
 mod named;
 mod paths;
 mod rules;
+mod setup;
 
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{Caps, CleanUpSettings, Service, Settings, SparkSettings, Submitter, WebhookSettings},
+    service::{Caps, CleanUpSettings, Service, Settings, Setup, SparkSettings, Submitter, WebhookSettings},
     store::{DatabaseSettings, Store},
 };
 use sqlx::PgPool;
@@ -124,9 +124,10 @@ impl Life {
         let version = "4.3.0".parse().unwrap();
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-        let service = Service::new(store, cluster, settings).await.unwrap();
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
-        service.permit_webhooks(WebhookSettings { networks, http: true, ..WebhookSettings::default() });
+        let webhooks = WebhookSettings { networks, http: true, ..WebhookSettings::default() };
+        let setup = Setup { webhooks, ..settings.into() };
+        let service = Service::new(store, cluster, setup).await.unwrap();
         let stop = CancellationToken::new();
         let mut loops = JoinSet::new();
         loops.spawn(service.leadership.clone().run_renewal(stop.clone()));

@@ -8,7 +8,7 @@ use sparkgate::metrics::{Description, Kind, descriptions};
 pub(crate) const RULES: &str = include_str!("../../deploy/monitoring/rules.yaml");
 const TESTS: &str = include_str!("../../deploy/monitoring/rules.test.yaml");
 const DASHBOARD: &str = include_str!("../../deploy/monitoring/grafana-dashboard.json");
-const OPERATIONS: &str = include_str!("../../docs/operations.md");
+const OPERATIONS: &str = include_str!("../../docs/operate/operations.md");
 
 /// Returns all names of metrics and recording rules in a text.
 fn named(text: &str) -> BTreeSet<&str> {
@@ -68,8 +68,8 @@ fn each_alert_has_a_test_and_a_section_of_the_runbook() {
     assert!(alerts.len() > 8);
     for alert in alerts {
         let name = alert["alert"].as_str().unwrap();
-        assert!(OPERATIONS.contains(&format!("\n### {name}\n")), "docs/operations.md has no section {name}");
-        let anchor = format!("docs/operations.md#{}", name.to_lowercase());
+        assert!(OPERATIONS.contains(&format!("\n### {name}\n")), "docs/operate/operations.md has no section {name}");
+        let anchor = format!("docs/operate/operations.md#{}", name.to_lowercase());
         assert_eq!(alert["annotations"]["runbook"], anchor, "{name}");
         assert!(
             TESTS.contains(&format!("alertname: {name}")) || TESTS.contains(&format!("alertname=\"{name}\"")),

@@ -1,4 +1,4 @@
-//! `docs/metrics.md` has the list of the code. `make metrics-docs` writes it.
+//! `docs/reference/metrics.md` has the list of the code. `make metrics-docs` writes it.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -24,7 +24,7 @@ fn tables() -> String {
 
 #[test]
 fn the_metrics_page_has_every_metric() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
     let page = fs::read_to_string(&path).unwrap();
     let (head, _) = page.split_once(BEGIN).unwrap();
     let expected = format!("{head}{BEGIN}{}", tables());

@@ -1,4 +1,4 @@
-//! The figures in `docs/parity.md`.
+//! The figures in `docs/internals/parity.md`.
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
 
@@ -8,7 +8,7 @@ pub(crate) const BEGIN: &str = "<!-- results -->\n";
 pub(crate) const END: &str = "<!-- end of results -->";
 
 pub(crate) fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/parity.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/internals/parity.md")
 }
 
 pub(crate) fn read() -> String {

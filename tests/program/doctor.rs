@@ -31,7 +31,7 @@ use crate::{
     process::{Gateway, sparkgate, until},
 };
 
-const PAGE: &str = include_str!("../../docs/operations.md");
+const PAGE: &str = include_str!("../../docs/operate/operations.md");
 
 /// A gateway's database and namespace that have what they need.
 struct Patient {
@@ -199,7 +199,11 @@ impl Report {
             if rank(&word("level")) > rank(level) {
                 *level = word("level");
             }
-            assert!(PAGE.contains(&format!("`{}`", word("check"))), "docs/operations.md lacks {}", word("check"));
+            assert!(
+                PAGE.contains(&format!("`{}`", word("check"))),
+                "docs/operate/operations.md lacks {}",
+                word("check")
+            );
             let needs_remedy = ["warning", "failure"].contains(&finding["level"].as_str().unwrap());
             assert_eq!(finding.get("remedy").is_some(), needs_remedy, "{finding}");
         }

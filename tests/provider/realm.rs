@@ -59,7 +59,7 @@ impl Realm {
         realm
     }
 
-    /// Creates the confidential client of a console, as docs/access.md describes it.
+    /// Creates the confidential client of a console, as docs/operate/access.md describes it.
     pub(crate) async fn add_console(&self, url: &str, secret: &str) {
         let client = json!({
             "clientId": CONSOLE, "publicClient": false, "secret": secret, "standardFlowEnabled": true,
@@ -196,7 +196,7 @@ async fn answered(what: &str, request: RequestBuilder) -> Value {
     if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() }
 }
 
-/// Returns the client of `sparkgate login`, as docs/access.md describes it: public, with the device flow, and with the gateway as
+/// Returns the client of `sparkgate login`, as docs/operate/access.md describes it: public, with the device flow, and with the gateway as
 /// audience of its tokens.
 fn client() -> Value {
     json!({

@@ -13,15 +13,16 @@ use sha2::{Digest, Sha256};
 use sparkgate::{
     api::{HttpSettings, router},
     files::FileStore,
-    service::{FileSettings, Pace, Service},
+    service::{FileSettings, Pace, Service, Setup},
     spark::SparkVersion,
+    store::Store,
     submission::SubmissionId,
 };
 use sqlx::PgPool;
 use tempfile::TempDir;
 
 use crate::{
-    support::{Answer, send, service},
+    support::{Answer, default_spark, send, service, setup, started},
     world::{count, get, is_problem, job, post},
 };
 
@@ -39,9 +40,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new(pool: PgPool) -> Self {
-        let service = service(SparkVersion::V4_3, pool.clone()).await;
         let dir = tempfile::tempdir().unwrap();
-        keep_files(&service, dir.path());
+        let service = keeping(pool.clone(), dir.path(), settings(None)).await;
         Self { api: router(service.clone(), HttpSettings::default()).unwrap(), service, dir, pool }
     }
 
@@ -79,16 +79,17 @@ impl World {
     }
 }
 
-pub(crate) fn keep_files(service: &Service, dir: &Path) {
+/// Returns the service with a store of files.
+pub(crate) async fn keeping(pool: PgPool, dir: &Path, settings: FileSettings) -> Service {
     let store = FileStore::open(dir.to_str().unwrap()).unwrap();
-    service.keep_files(store, settings(None));
+    let setup = Setup { files: Some((store, settings)), ..setup(default_spark(SparkVersion::V4_3)) };
+    started(setup, Store::new(pool)).await
 }
 
-/// Keeps files for clients that are too slow at once.
-pub(crate) fn keep_files_of_fast_clients(service: &Service, dir: &Path) {
-    let store = FileStore::open(dir.to_str().unwrap()).unwrap();
+/// Returns the settings of a store for clients that are too slow at once.
+pub(crate) fn of_fast_clients() -> FileSettings {
     let pace = Pace { window: Duration::from_millis(500), ..Pace::SLOWEST };
-    service.keep_files(store, FileSettings { pace, patience: Duration::from_secs(60), ..settings(None) });
+    FileSettings { pace, patience: Duration::from_secs(60), ..settings(None) }
 }
 
 /// Sends a drop of a body, and then nothing.
@@ -97,7 +98,7 @@ pub(crate) fn a_drop() -> Body {
     Body::from_stream(first.chain(stream::pending()))
 }
 
-fn settings(unused_ttl: Option<Duration>) -> FileSettings {
+pub(crate) fn settings(unused_ttl: Option<Duration>) -> FileSettings {
     let patience = Duration::from_secs(1);
     let base_url = "http://gateway:6066".to_owned();
     FileSettings { base_url, driver_url: None, largest: LARGEST, part: PART, unused_ttl, patience, pace: Pace::SLOWEST }
@@ -268,9 +269,7 @@ async fn a_gateway_without_a_store_says_so(pool: PgPool) {
 #[sqlx::test]
 async fn clean_up_deletes_what_no_submission_uses_and_no_file_has(pool: PgPool) {
     let world = World::new(pool.clone()).await;
-    let service = service(SparkVersion::V4_3, pool).await;
-    let store = FileStore::open(world.dir.path().to_str().unwrap()).unwrap();
-    service.keep_files(store, settings(Some(Duration::from_secs(3600))));
+    let service = keeping(pool, world.dir.path(), settings(Some(Duration::from_secs(3600)))).await;
     let hashes = [sha256(b"one"), sha256(b"two"), sha256(b"lost")];
     for (hash, content) in hashes.iter().zip(["one", "two", "lost"]) {
         world.put(hash, content).await;

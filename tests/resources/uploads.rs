@@ -6,15 +6,12 @@ use axum::{
 };
 use chrono::{TimeDelta, Utc};
 use futures::{future::join_all, stream};
-use sparkgate::{
-    api::{HttpSettings, router},
-    spark::SparkVersion,
-};
+use sparkgate::api::{HttpSettings, router};
 use sqlx::PgPool;
 
 use crate::{
-    files::{LARGEST, PART, World, keep_files, sha256},
-    support::{Answer, send, service},
+    files::{LARGEST, PART, World, keeping, settings, sha256},
+    support::{Answer, send},
     world::{get, is_problem},
 };
 
@@ -56,8 +53,7 @@ impl World {
 
     /// Returns another replica.
     async fn replica(&self) -> Self {
-        let service = service(SparkVersion::V4_3, self.pool.clone()).await;
-        keep_files(&service, self.dir.path());
+        let service = keeping(self.pool.clone(), self.dir.path(), settings(None)).await;
         let api = router(service.clone(), HttpSettings::default()).unwrap();
         Self { api, service, dir: tempfile::tempdir().unwrap(), pool: self.pool.clone() }
     }

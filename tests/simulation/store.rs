@@ -90,7 +90,9 @@ impl Store {
     pub(crate) fn read(&self, submission: usize) -> Option<engine::Row> {
         let row = self.row(submission)?;
         let kill = row.kill.clone().unwrap_or_default();
-        Some(engine::Row { state: row.state, attempt: row.attempt, pod_uid: row.pod_uid.clone(), kill })
+        // Each submission's namespace has names of its own, so an identity proves both.
+        let (namespace, pod_uid) = (String::new(), row.pod_uid.clone());
+        Some(engine::Row { state: row.state, attempt: row.attempt, namespace, pod: None, pod_uid, kill })
     }
 
     fn is_alive(&self, session: Session) -> bool {

@@ -8,7 +8,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
-    service::{Caps, Service, Settings, SparkSettings, Submitter},
+    service::{Caps, Service, Settings, Setup, SparkSettings, Submitter},
     spark::SparkVersion,
     store::Store,
 };
@@ -27,17 +27,31 @@ pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Service {
 
 /// Returns the same service on a given store.
 pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Service {
-    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-    service_with(SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned()), store).await
+    service_with(default_spark(version), store).await
 }
 
 /// Returns the same service with these settings of Spark.
 pub(crate) async fn service_with(spark: SparkSettings, store: Store) -> Service {
+    started(setup(spark), store).await
+}
+
+/// Returns the settings of Spark of these services.
+pub(crate) fn default_spark(version: SparkVersion) -> SparkSettings {
+    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+    SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned())
+}
+
+/// Returns the setup of these services.
+pub(crate) fn setup(spark: SparkSettings) -> Setup {
+    Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 }.into()
+}
+
+/// Returns a service with this setup.
+pub(crate) async fn started(setup: Setup, store: Store) -> Service {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
-    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-    let service = Service::new(store, cluster, settings).await.expect("a gateway");
+    let service = Service::new(store, cluster, setup).await.expect("a gateway");
     // As after the first list of the watch.
     service.pods.take_in(None, [WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
     service

@@ -84,6 +84,7 @@ fn id(accepted: Accepted) -> String {
         | Accepted::SameClientId(id)
         | Accepted::SameName(id)
         | Accepted::InDoubt(id, _) => id.to_string(),
+        Accepted::Full(bound) => panic!("full: {bound:?}"),
         Accepted::Taken(new) => panic!("{} is taken", new.drawn.id),
     }
 }

@@ -5,6 +5,7 @@ mod support;
 
 mod accept;
 mod attempts;
+mod bounds;
 mod browser_sessions;
 mod claims;
 mod clean_up;

@@ -91,6 +91,7 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         principal: "anonymous:anonymous".to_owned(),
         actor: None,
         options: Options::default(),
+        bounds: Default::default(),
         trace: None,
         fingerprint: Vec::new(),
         origins: Default::default(),

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use sparkgate::service::{LineageServer, WebhookSettings};
+use sparkgate::service::LineageServer;
 use sqlx::PgPool;
 
 use crate::{
@@ -13,9 +13,7 @@ use crate::{
 
 /// Creates a replica whose webhooks may not lead to this machine, but for this server of the operator.
 async fn replica(pool: &PgPool, url: &str, token_file: Option<PathBuf>) -> Replica {
-    let replica = Replica::with(pool, WebhookSettings::default()).await;
-    replica.service.send_lineage_to(LineageServer { url: url.to_owned(), token_file });
-    replica.run()
+    Replica::with_lineage(pool, LineageServer { url: url.to_owned(), token_file }).await.run()
 }
 
 async fn row(pool: &PgPool) -> Option<(String, i64)> {

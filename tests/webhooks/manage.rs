@@ -114,3 +114,34 @@ async fn secrets_are_encrypted_if_the_gateway_has_keys(pool: PgPool) {
     let path = format!("/v1/webhooks/{}", webhook["id"].as_str().unwrap());
     assert_eq!(replica.ask("POST", &format!("{path}/rotate"), None).await.0, 200);
 }
+
+#[sqlx::test]
+async fn an_expired_webhook_gets_no_more_changes_and_is_deleted_a_week_later(pool: PgPool) {
+    let receiver = Receiver::start(|_, _| Answer::Status(200)).await;
+    let replica = Replica::new(&pool).await.run();
+    for seconds in [0_u64, 400_000_000] {
+        let body = json!({"url": receiver.url("/x"), "expiresInSeconds": seconds});
+        let (status, problem) = replica.ask("POST", "/v1/webhooks", Some(body)).await;
+        assert_eq!((status, &problem["errors"][0]["pointer"]), (400, &json!("#/expiresInSeconds")), "{problem}");
+    }
+    let ends = replica.create(json!({"url": receiver.url("/ends"), "expiresInSeconds": 3600})).await;
+    let stays = replica.create(json!({"url": receiver.url("/stays")})).await;
+    assert!(ends["expiresAt"].as_str() > ends["createdAt"].as_str() && stays["expiresAt"].is_null(), "{ends} {stays}");
+    let id = replica.submit(json!({})).await;
+    until("both get the change", async || receiver.taken("/ends").len() + receiver.taken("/stays").len() == 2).await;
+
+    sqlx::query("UPDATE webhooks SET expires_at = now() WHERE expires_at IS NOT NULL").execute(&pool).await.unwrap();
+    replica.advance(&id, "LAUNCHING").await;
+    until("one gets the next", async || receiver.taken("/stays").len() == 2).await;
+    assert_eq!(replica.deliveries(&ends).await.len(), 1);
+    let store = sparkgate::store::Store::new(pool.clone());
+    store.clean_up_webhooks(10).await.unwrap();
+    let listed = async || replica.ask("GET", "/v1/webhooks", None).await.1["items"].as_array().unwrap().len();
+    assert_eq!(listed().await, 2, "it can still be looked at");
+    sqlx::query("UPDATE webhooks SET expires_at = now() - interval '8 days' WHERE expires_at IS NOT NULL")
+        .execute(&pool)
+        .await
+        .unwrap();
+    store.clean_up_webhooks(10).await.unwrap();
+    assert_eq!(listed().await, 1);
+}

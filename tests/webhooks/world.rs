@@ -10,7 +10,10 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::Cluster,
     sandbox::apiserver::Apiserver,
-    service::{AccessFile, Caps, EncryptionKeys, Service, Settings, SparkSettings, Submitter, WebhookSettings},
+    service::{
+        AccessFile, Caps, EncryptionKeys, LineageServer, Service, Settings, Setup, SparkSettings, Submitter,
+        WebhookSettings,
+    },
     store::Store,
     submission::SubmissionId,
 };
@@ -38,14 +41,24 @@ impl Replica {
     pub(crate) async fn with_keys(pool: &PgPool, file: &Path) -> Self {
         let keys = EncryptionKeys::open(file.to_owned()).unwrap();
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
-        Self::of(pool, WebhookSettings { networks, http: true, ..WebhookSettings::default() }, keys).await
+        Self::of(pool, WebhookSettings { networks, http: true, ..WebhookSettings::default() }, keys, None).await
     }
 
     pub(crate) async fn with(pool: &PgPool, webhooks: WebhookSettings) -> Self {
-        Self::of(pool, webhooks, EncryptionKeys::none()).await
+        Self::of(pool, webhooks, EncryptionKeys::none(), None).await
     }
 
-    async fn of(pool: &PgPool, webhooks: WebhookSettings, keys: EncryptionKeys) -> Self {
+    /// Creates a replica whose webhooks may lead to the public internet only, with a lineage server of the operator.
+    pub(crate) async fn with_lineage(pool: &PgPool, server: LineageServer) -> Self {
+        Self::of(pool, WebhookSettings::default(), EncryptionKeys::none(), Some(server)).await
+    }
+
+    async fn of(
+        pool: &PgPool,
+        webhooks: WebhookSettings,
+        keys: EncryptionKeys,
+        lineage: Option<LineageServer>,
+    ) -> Self {
         let cluster = Apiserver::new(CancellationToken::new()).router();
         let cluster =
             MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
@@ -56,8 +69,8 @@ impl Replica {
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = Arc::new(AccessFile::none(settings));
         let store = Store::new(pool.clone());
-        let service = Service::with_files(store, cluster, access, Arc::new(keys)).await.unwrap();
-        service.permit_webhooks(webhooks);
+        let setup = Setup { webhooks, lineage, ..Setup::new(access, Arc::new(keys)) };
+        let service = Service::new(store, cluster, setup).await.unwrap();
         let router = router(service.clone(), HttpSettings::default()).unwrap();
         Self { service, router, pool: pool.clone(), loops: JoinSet::new() }
     }

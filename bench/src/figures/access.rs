@@ -85,8 +85,7 @@ async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
     let options = ["--access-file", access.to_str().context("the path of a directory")?];
     let without = start(bench, &directories[0], &open, &[]).await?;
     let with = start(bench, &directories[1], &closed, &options).await?;
-    let bearer = |token: &str| HeaderValue::from_str(&format!("Bearer {token}")).context("making a header");
-    let key = |tenant| bearer(&api_key(bench, &closed, tenant)?);
+    let key = |tenant| api_key(bench, &closed, tenant, "submitter");
     let callers = [
         Caller { gateway: &without, credentials: None, namespace: PLAIN },
         Caller { gateway: &with, credentials: Some(key(PLAIN)?), namespace: PLAIN },
@@ -179,12 +178,16 @@ limits: {{writes: 1000000/s, reads: 1000000/s, bytes: 100GiB/s}}
     Ok(path)
 }
 
-/// Creates an API key of a tenant in the database.
-fn api_key(bench: &Bench, database: &Database, tenant: &str) -> anyhow::Result<String> {
+/// Creates an API key of a tenant in the database; returns the `Authorization` header of a request with it.
+pub(super) fn api_key(bench: &Bench, database: &Database, tenant: &str, role: &str) -> anyhow::Result<HeaderValue> {
     let program: &Path = &bench.program()?;
-    let words = ["bootstrap-key", "--role", "submitter", "--tenant", tenant];
+    let words = ["bootstrap-key", "--role", role, "--tenant", tenant];
     let output = Command::new(program).args(words).env("SPARKGATE_DATABASE_URL", database.url()).output();
     let output = output.with_context(|| format!("starting {}", program.display()))?;
     ensure!(output.status.success(), "creating an API key: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout).context("reading an API key")?.trim().to_owned())
+    bearer(String::from_utf8(output.stdout).context("reading an API key")?.trim())
+}
+
+fn bearer(token: &str) -> anyhow::Result<HeaderValue> {
+    HeaderValue::from_str(&format!("Bearer {token}")).context("making a header")
 }

@@ -1,6 +1,8 @@
 //! The latency of one namespace's submissions while another namespace misbehaves, compared with the quiet phase of the
-//! same run.
+//! same run; and that of one tenant while another misbehaves in all ways at once.
 
+mod at_once;
+mod noise;
 mod others;
 mod trouble;
 
@@ -28,11 +30,13 @@ const GOOD: &str = "team-b";
 const TIME: usize = 60;
 /// The highest allowed p99 of the well-behaved namespace, as a multiple of its p99 in the quiet phase.
 const BAR: f64 = 2.0;
+/// No node has logs, and no driver a Spark UI.
+const NO_NODES: [&str; 4] = ["--kept-log", "off", "--spark-summary-period", "off"];
 
 #[derive(Default)]
 struct Figures {
-    p99: [Samples; 3],
-    ratio: [Samples; 3],
+    p99: [Samples; Took::NAMES.len()],
+    ratio: [Samples; Took::NAMES.len()],
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -44,12 +48,11 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for _ in 0..bench.runs {
         let database = Database::create(bench).await?;
         let directory = tempfile::tempdir()?;
-        let options = ["--kept-log", "off"];
         let kubeconfig = kubernetes.gateway_kubeconfig();
-        let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &options).await?;
+        let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &NO_NODES).await?;
         gateway.until_ready().await?;
         let time = Duration::from_secs(bench.size(TIME) as u64);
-        let mut others = Others::new(gateway.address, GOOD);
+        let mut others = Others::new(gateway.address, GOOD, None, None);
         // Warm-up: the first requests take longer.
         others.go_on(time / 4).await?;
         let before = others.go_on(time).await?;
@@ -62,16 +65,18 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         }
         database.drop_it().await?;
     }
-    for (what, p99) in Took::NAMES.into_iter().zip(&quiet.p99) {
+    let names = || Took::NAMES.into_iter().take(Took::BEFORE_RUNNING);
+    for (what, p99) in names().zip(&quiet.p99) {
         report.add(format!("quiet phase: {what}, p99"), "ms", p99);
     }
     for (trouble, figures) in &troubled {
-        for ((what, p99), ratio) in Took::NAMES.into_iter().zip(&figures.p99).zip(&figures.ratio) {
+        for ((what, p99), ratio) in names().zip(&figures.p99).zip(&figures.ratio) {
             report.add(format!("{trouble}: {what}, p99"), "ms", p99);
             report.judge(format!("{trouble}: {what}, relative to the quiet phase"), "", ratio, Bar::AtMost(BAR));
         }
     }
     webhook.remove().await;
+    at_once::run(bench, &kubernetes, &mut report).await?;
     report.publish(bench)
 }
 
@@ -83,10 +88,10 @@ async fn webhook(kubernetes: &Kubernetes) -> anyhow::Result<Webhook> {
 
 impl Figures {
     fn take(&mut self, took: &Took, quiet: Option<&Took>) {
-        for (index, p99) in took.p99().into_iter().enumerate() {
+        for (index, p99) in took.quantile(0.99).into_iter().enumerate() {
             self.p99[index].push(p99);
             if let Some(quiet) = quiet {
-                self.ratio[index].push(p99 / quiet.p99()[index]);
+                self.ratio[index].push(p99 / quiet.quantile(0.99)[index]);
             }
         }
     }

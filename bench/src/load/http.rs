@@ -44,6 +44,12 @@ impl Connection {
         self.send("GET", path, Bytes::new(), &[]).await
     }
 
+    /// Gets with credentials, if there are any: the value of `Authorization`.
+    pub(crate) async fn get_as(&mut self, credentials: Option<&HeaderValue>, path: &str) -> anyhow::Result<Answer> {
+        let credentials = credentials.map(|value| (AUTHORIZATION, value.clone()));
+        self.send("GET", path, Bytes::new(), credentials.as_slice()).await
+    }
+
     /// Gets a document as browsers do; the body stays compressed.
     pub(crate) async fn get_compressed(&mut self, path: &str) -> anyhow::Result<Answer> {
         self.send("GET", path, Bytes::new(), &[(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]).await

@@ -66,6 +66,10 @@ impl Client {
         self.send(Method::PATCH, path, "application/merge-patch+json", body.into()).await
     }
 
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Bytes> {
+        self.send(Method::DELETE, path, "application/json", Bytes::new()).await
+    }
+
     /// Forwards another client's request with our own credentials.
     pub(crate) async fn forward(&self, parts: Parts, body: Bytes) -> anyhow::Result<Response<Incoming>> {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());

@@ -140,11 +140,15 @@ async fn write(
     Ok(())
 }
 
-/// Sets the sequence so that the next submission gets the next number, and lets Postgres know the tables' sizes, as
-/// autovacuum does after a while.
+/// Sets the sequence so that the next submission gets the next number.
 async fn settle(connection: &mut PgConnection) -> anyhow::Result<()> {
     let number = "SELECT setval('submission_number', (SELECT max(number) FROM submissions))";
     sqlx::query(number).execute(&mut *connection).await?;
+    vacuum(connection).await
+}
+
+/// Lets Postgres know the tables' sizes, as autovacuum does after a while.
+pub(crate) async fn vacuum(connection: &mut PgConnection) -> anyhow::Result<()> {
     for table in ["submissions", "submission_events"] {
         sqlx::query(AssertSqlSafe(format!("VACUUM ANALYZE {table}"))).execute(&mut *connection).await?;
     }

@@ -67,14 +67,13 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{/* The port of Livy's clients, if there is one. */}}
 {{- define "sparkgate.livyPort" -}}
-{{- regexFind "[0-9]+$" (.Values.settings.livyListen | default "") }}
+{{- regexFind "[0-9]+$" (index .Values.settings "livy-listen" | default "") }}
 {{- end }}
 
 {{/* The port of signed URLs of files, for drivers and executors, if files can be uploaded. */}}
 {{- define "sparkgate.filesPort" -}}
-{{- if or .Values.settings.filesUrl (index .Values.config "files-url") }}
-{{- $listen := .Values.settings.filesListen | default (index .Values.config "files-listen") | default "0.0.0.0:6069" }}
-{{- regexFind "[0-9]+$" $listen }}
+{{- if index .Values.settings "files-url" }}
+{{- regexFind "[0-9]+$" (index .Values.settings "files-listen" | default "0.0.0.0:6069") }}
 {{- end }}
 {{- end }}
 
@@ -116,13 +115,23 @@ app.kubernetes.io/component: {{ index . 1 }}
       key: {{ .key }}
 {{- end }}
 
-{{/* A variable for each of the settings with these names: (list CONTEXT NAME…), or for all without names. */}}
+{{/* The settings of the file, as a JSON object: those of the values, and where drivers find their files. */}}
 {{- define "sparkgate.settings" -}}
-{{- $names := rest . }}
-{{- range $key, $value := (first .).Values.settings }}
-{{- if or (empty $names) (has $key $names) }}
-- name: SPARKGATE_{{ snakecase $key | upper }}
-  value: {{ include "sparkgate.text" $value | quote }}
+{{- $settings := dict }}
+{{- with include "sparkgate.filesPort" . }}
+{{- $scheme := ternary "https" "http" (not (empty $.Values.tls.existingSecret)) }}
+{{- $_ := set $settings "files-listen" (printf "0.0.0.0:%s" .) }}
+{{- $_ := set $settings "files-base-url" (printf "%s://%s.%s.svc:%s" $scheme (include "sparkgate.fullname" $) $.Release.Namespace .) }}
+{{- end }}
+{{- toJson (mergeOverwrite $settings .Values.settings) }}
+{{- end }}
+
+{{/* Variables with the settings of the log, for Jobs. The file of settings may not exist when they run. */}}
+{{- define "sparkgate.logSettings" -}}
+{{- range $key := list "log" "log-format" }}
+{{- with index $.Values.settings $key }}
+- name: SPARKGATE_{{ $key | replace "-" "_" | upper }}
+  value: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -131,7 +131,7 @@ def test_the_example_of_the_documentation_runs(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assets, application = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dagster.md").read_text(), re.DOTALL)
+    assets, application = re.findall(r"```python\n(.*?)```", (ROOT / "docs/integrate/dagster.md").read_text(), re.DOTALL)
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/trips.py").write_text("print('a line of the application')\n" + application)
     monkeypatch.chdir(tmp_path)

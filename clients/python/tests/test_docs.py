@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dev import ROOT, Dev
 
-PAGES = [ROOT / "clients/python/README.md", ROOT / "docs/python.md"]
+PAGES = [ROOT / "clients/python/README.md", ROOT / "docs/integrate/python.md"]
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{number}")
     for page in PAGES

@@ -40,7 +40,7 @@ def greet(times: int, greeting: str) -> None:
 def test_the_example_of_the_documentation_runs(
     dev: Dev, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/kubeflow.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/integrate/kubeflow.md").read_text(), re.DOTALL)
     # A Spark context would take longer.
     (tmp_path / "example.py").write_text(example.replace("SparkSession.builder.getOrCreate().range(rows).count()", "rows"))
     monkeypatch.setenv("SPARKGATE_URL", dev.url)

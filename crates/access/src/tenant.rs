@@ -100,6 +100,8 @@ pub struct TenantLimits {
     pub log_readers: Option<u32>,
     /// Bytes of uploaded files.
     pub file_bytes: Option<u64>,
+    /// Bytes of the records of submissions.
+    pub record_bytes: Option<u64>,
 }
 
 /// A role and the subjects and groups that have it.

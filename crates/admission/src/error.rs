@@ -8,9 +8,11 @@ use crate::gateway::GatewayAccount;
 /// Why no objects can be generated.
 #[derive(Debug, Error)]
 pub enum AdmissionError {
-    #[error("the tenant has all namespaces: list those that its drivers use in an access file (docs/access.md)")]
+    #[error(
+        "the tenant has all namespaces: list those that its drivers use in an access file (docs/operate/access.md)"
+    )]
     NoNamespaces,
-    #[error("the policy of tenant {tenant} can't be read: correct it in the access file (docs/policy.md)")]
+    #[error("the policy of tenant {tenant} can't be read: correct it in the access file (docs/operate/policy.md)")]
     Unreadable {
         tenant: String,
         #[source]

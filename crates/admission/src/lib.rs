@@ -10,7 +10,7 @@
 //! | in | the [`GatewayAccount`] and the [`NonZeroU32`](std::num::NonZeroU32) number of applications that a quota has room for |
 //! | out | [`objects`]; [`to_yaml`] writes them, and [`missing`] compares them with those of a cluster |
 //!
-//! The crate is pure: no I/O, no clock, no randomness. `docs/admission.md` describes the objects.
+//! The crate is pure: no I/O, no clock, no randomness. `docs/operate/admission.md` describes the objects.
 
 mod admission_policy;
 mod cel;

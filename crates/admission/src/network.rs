@@ -9,7 +9,7 @@ use crate::{gateway::GatewayAccount, object::Object};
 pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
     let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, and Spark UIs by the namespace of the\n\
                    gateway, if the cluster's network plugin enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
-                   Egress is open: what a job must reach is the operator's to say (docs/admission.md has an example).";
+                   Egress is open: what a job must reach is the operator's to say (docs/operate/admission.md has an example).";
     let spark =
         json!({ "matchExpressions": [{ "key": "spark-role", "operator": "In", "values": ["driver", "executor"] }] });
     let manifest = json!({

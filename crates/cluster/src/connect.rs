@@ -129,12 +129,63 @@ async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<
 
 async fn config(settings: &ClusterSettings) -> Result<Config, ConnectError> {
     let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
+    let invalid = |source| ConnectError::Config(Box::new(source));
     let Some(path) = &settings.kubeconfig else {
-        if settings.context.is_some() {
-            return Config::from_kubeconfig(&options).await.map_err(|source| ConnectError::Config(Box::new(source)));
+        let mut config = match settings.context {
+            Some(_) => Config::from_kubeconfig(&options).await.map_err(invalid)?,
+            None => Config::infer().await.map_err(|source| ConnectError::Config(Box::new(source)))?,
+        };
+        // Inside of a cluster, kube knows the file.
+        if config.root_cert_file.is_none() {
+            let file = Kubeconfig::read().ok();
+            config.root_cert_file = file.and_then(|file| authority(&file, settings.context.as_deref()));
         }
-        return Config::infer().await.map_err(|source| ConnectError::Config(Box::new(source)));
+        return Ok(config);
     };
-    let file = Kubeconfig::read_from(path).map_err(|source| ConnectError::Config(Box::new(source)))?;
-    Config::from_custom_kubeconfig(file, &options).await.map_err(|source| ConnectError::Config(Box::new(source)))
+    let file = Kubeconfig::read_from(path).map_err(invalid)?;
+    let authority = authority(&file, settings.context.as_deref());
+    let mut config = Config::from_custom_kubeconfig(file, &options).await.map_err(invalid)?;
+    config.root_cert_file = authority;
+    Ok(config)
+}
+
+/// Returns the file of the certificate authority of a context, by default of the current one. kube reads it again each minute, so that a new
+/// authority needs no restart; it does so by itself only for that of a service account.
+fn authority(file: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
+    let wanted = context.or(file.current_context.as_deref())?;
+    let context = file.contexts.iter().find(|context| context.name == wanted)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
+    // The content has precedence over the file.
+    match cluster.certificate_authority_data {
+        Some(_) => None,
+        None => cluster.certificate_authority.as_ref().map(PathBuf::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+apiVersion: v1
+kind: Config
+current-context: a
+contexts:
+- {name: a, context: {cluster: by-file, user: u}}
+- {name: b, context: {cluster: by-content, user: u}}
+clusters:
+- {name: by-file, cluster: {server: 'https://127.0.0.1:6443', certificate-authority: /etc/ca.crt}}
+- name: by-content
+  cluster: {server: 'https://127.0.0.1:6443', certificate-authority: /etc/ca.crt, certificate-authority-data: QQ==}
+users: [{name: u, user: {}}]
+";
+
+    #[test]
+    fn the_file_of_an_authority_is_read_again_and_its_content_is_not() {
+        let file = Kubeconfig::from_yaml(FILE).unwrap();
+        assert_eq!(authority(&file, None), Some(PathBuf::from("/etc/ca.crt")));
+        assert_eq!(authority(&file, Some("a")), Some(PathBuf::from("/etc/ca.crt")));
+        assert_eq!(authority(&file, Some("b")), None);
+        assert_eq!(authority(&file, Some("c")), None);
+    }
 }

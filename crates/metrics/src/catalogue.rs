@@ -1,4 +1,4 @@
-//! Every metric: its name, its labels, what it means, and what an operator does about it. `docs/metrics.md` is written from
+//! Every metric: its name, its labels, what it means, and what an operator does about it. `docs/reference/metrics.md` is written from
 //! this
 //! list (`make metrics-docs`), and each name in the dashboard, the rules and the alerts is one of it.
 //!

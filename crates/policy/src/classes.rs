@@ -24,7 +24,7 @@ pub(crate) enum Class {
 
 use Class::{Credentials, Forbidden, Free, Operator, Ruled};
 
-/// Keys, and families with a dot at their end, in sections as in `docs/properties.md`. Of several families the longest counts. A
+/// Keys, and families with a dot at their end, in sections as in `docs/reference/properties.md`. Of several families the longest counts. A
 /// key that isn't below `spark.kubernetes.` and isn't listed is free.
 const TABLE: [(Class, &[&str]); 23] = [
     (

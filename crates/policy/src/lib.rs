@@ -11,7 +11,7 @@
 //! executors' template, as Spark's feature steps do, and judged by the same rules. Every field has a place in a table
 //! (`schema`), and every property of Spark for Kubernetes has a class (`classes`): what is in neither is refused.
 //!
-//! The crate is pure: no I/O, no clock, no randomness. `docs/policy.md` describes the rules.
+//! The crate is pure: no I/O, no clock, no randomness. `docs/operate/policy.md` describes the rules.
 
 mod cause;
 mod classes;

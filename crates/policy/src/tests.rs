@@ -238,7 +238,7 @@ fn all_faults_of_a_document_are_reported() {
 
 #[test]
 fn the_example_of_the_page_is_a_policy() {
-    let page = include_str!("../../../docs/policy.md");
+    let page = include_str!("../../../docs/operate/policy.md");
     let example = page.split("```yaml\npolicy:\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let document: PolicyDocument = serde_saphyr::from_str(example).unwrap();
     assert!(document.limits.executor.memory.is_some());
@@ -247,11 +247,11 @@ fn the_example_of_the_page_is_a_policy() {
 
 #[test]
 fn the_page_names_each_field_of_a_document() {
-    let page = include_str!("../../../docs/policy.md");
+    let page = include_str!("../../../docs/operate/policy.md");
     let Value::Object(document) = serde_json::to_value(PolicyDocument::default()).unwrap() else { panic!("an object") };
     let Value::Object(limits) = document["limits"].clone() else { panic!("an object") };
     for name in document.keys().chain(limits.keys()).filter(|name| !["cel", "limits"].contains(&name.as_str())) {
-        assert!(page.contains(&format!("`{name}`")), "docs/policy.md lacks `{name}`");
+        assert!(page.contains(&format!("`{name}`")), "docs/operate/policy.md lacks `{name}`");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The effect of each of Spark's keys for Kubernetes. `docs/properties.md` is generated from this table, and a test compares
+//! The effect of each of Spark's keys for Kubernetes. `docs/reference/properties.md` is generated from this table, and a test compares
 //! them.
 //!
 //! The rows are the entries that Spark registers in `org.apache.spark.deploy.k8s.Config`, the other families and plain keys

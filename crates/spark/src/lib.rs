@@ -14,7 +14,7 @@
 //! It works in three parts, as spark-submit does: `submit` resolves the properties (`SparkSubmit`), `features` has a file for each
 //! of Spark's feature steps, and `builder` folds over them and writes the main `ConfigMap` (`KubernetesDriverBuilder`, `Client`). A
 //! [`SparkVersion`] determines which steps and defaults apply. The objects are compared with those of the real spark-submit of five
-//! releases (`tests/parity` of the workspace); what differs on purpose is in `docs/parity.md`. [`keys`] lists what becomes of each
+//! releases (`tests/parity` of the workspace); what differs on purpose is in `docs/internals/parity.md`. [`keys`] lists what becomes of each
 //! property.
 //!
 //! # Example

@@ -1,6 +1,7 @@
 //! Accepts submissions.
 
 mod behind;
+mod bounds;
 mod draw;
 mod insert;
 
@@ -21,6 +22,7 @@ use insert::Inserter;
 use sparkgate_spark::{CreateSubmissionRequest, DriverNames, SparkVersion};
 use sparkgate_submission::{State, SubmissionId, Wire};
 
+pub use bounds::{ReachedBound, TenantBounds};
 pub use draw::Drawn;
 pub use insert::accept_on;
 
@@ -50,6 +52,8 @@ pub struct NewSubmission {
     /// The caller for the audit; `None` writes no entry.
     pub actor: Option<Actor>,
     pub options: Options,
+    /// The bounds of the tenant.
+    pub bounds: TenantBounds,
     /// The trace that it belongs to, if there is one.
     pub trace: Option<String>,
     /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
@@ -167,6 +171,8 @@ pub enum Accepted {
     SameClientId(SubmissionId),
     /// This live submission has the same name, and both ask for a unique one.
     SameName(SubmissionId),
+    /// The tenant has reached a bound.
+    Full(ReachedBound),
     /// Another submission has the same number: the sequence is behind the rows. It needs another number, and so other names.
     Taken(Box<NewSubmission>),
     /// The connection broke after the statement was sent: it may be committed, under this id.
@@ -208,7 +214,13 @@ impl Store {
             if self.is_taken(&new.drawn).await? {
                 return Ok(Accepted::Taken(Box::new(Arc::unwrap_or_clone(new))));
             }
-            // The conflicting submission is gone now.
+            if let Some(bound) = self.bound_of(&new).await? {
+                return Ok(Accepted::Full(bound));
+            }
+            // The conflicting submission is gone now, or there is room again.
+        }
+        if let Some(most) = new.bounds.queued {
+            return Ok(Accepted::Full(ReachedBound::Queued { most }));
         }
         let why = io::Error::other("it conflicted repeatedly with other submissions");
         Err(Error::row(new.drawn.id.as_str(), why))
@@ -259,22 +271,6 @@ impl Store {
             .fetch_optional(&mut *connection);
         let id: Option<String> = within(action, statement).await?;
         id.map(|id| parse(&id, &id)).transpose()
-    }
-
-    /// Returns how many submissions of a tenant wait to be launched, counting up to `most`.
-    pub async fn queued(&self, tenant: &str, most: u64) -> Result<u64, Error> {
-        let action = "counting the submissions that wait";
-        let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_scalar(
-            "SELECT count(*) FROM (
-                 SELECT FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING') AND tenant = $1 LIMIT $2
-             ) AS waiting",
-        )
-        .bind(tenant)
-        .bind(i64::try_from(most).unwrap_or(i64::MAX))
-        .fetch_one(&mut *connection);
-        let count: i64 = within(action, statement).await?;
-        Ok(count.unsigned_abs())
     }
 
     async fn live_of_name(&self, namespace: &str, name: &str) -> Result<Option<SubmissionId>, Error> {

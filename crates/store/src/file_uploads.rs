@@ -73,8 +73,7 @@ impl Store {
         most: Option<u64>,
     ) -> Result<AddedPart, Error> {
         const TOTAL: &str = "WITH total AS (
-                 SELECT (coalesce((SELECT sum(size) FROM files WHERE tenant = $1), 0)
-                     + coalesce((SELECT sum(received) FROM file_uploads WHERE tenant = $1), 0))::bigint AS bytes
+                 SELECT CASE WHEN $7::bigint IS NULL THEN 0 ELSE locked_file_bytes($1, NULL) END AS bytes
              )";
         const FIRST: &str = "INSERT INTO file_uploads (tenant, sha256, principal, received, objects, sizes)
                  SELECT $1, $2, $3, $5, ARRAY[$6::text], ARRAY[$5::bigint] FROM total

@@ -68,21 +68,19 @@ impl Scoped {
 }
 
 impl Store {
-    /// Makes an object the content of a file, unless the tenant has that file, or too many bytes in files: `most` is its quota. Files
-    /// that are added at the same moment don't count for each other. The parts of other uploads count. The object replaces `lost`, which is
-    /// gone.
+    /// Makes an object the content of a file, unless the tenant has that file, or too many bytes in files: `most` is its quota. The
+    /// parts of other uploads count. The object replaces `lost`, which is gone.
     pub async fn add_file(&self, new: &NewFile, most: Option<u64>, lost: Option<&str>) -> Result<AddedFile, Error> {
         let action = "recording a file";
         let mut connection = self.connection(action).await?;
         let NewFile { tenant, principal, record } = new;
         let statement = sqlx::query_as(
             "WITH total AS (
-                 SELECT (coalesce((SELECT sum(size) FROM files WHERE tenant = $1), 0)
-                     + coalesce((SELECT sum(received) FROM file_uploads WHERE tenant = $1 AND sha256 <> $2), 0))::bigint AS bytes
+                 SELECT CASE WHEN $6::bigint IS NULL THEN 0 ELSE locked_file_bytes($1, $2) END AS bytes
              ), added AS (
                  INSERT INTO files (tenant, sha256, size, object, created_by)
                  SELECT $1, $2, $3, $4, $5 FROM total
-                 WHERE $6::bigint IS NULL OR bytes + $3 <= $6
+                 WHERE $6 IS NULL OR bytes + $3 <= $6
                      OR EXISTS (SELECT FROM files WHERE tenant = $1 AND sha256 = $2)
                  ON CONFLICT (tenant, sha256) DO UPDATE SET last_used_at = clock_timestamp(),
                      object = CASE WHEN files.object = $7 THEN excluded.object ELSE files.object END

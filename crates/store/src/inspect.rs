@@ -130,7 +130,7 @@ SELECT holder, age, seconds FROM (
     FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
 ) AS all_of_them ORDER BY age DESC LIMIT 10";
 
-/// The rights of the documented grants (docs/reliability.md). Entries of the audit are only added and removed by age.
+/// The rights of the documented grants (docs/operate/reliability.md). Entries of the audit are only added and removed by age.
 const GRANTS: &str = "
 SELECT needed.verb || ' ON ' || needed.name
 FROM unnest($1::text[]) AS t (name), LATERAL unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS v (verb),

@@ -92,9 +92,15 @@ impl Store {
             None => None,
         };
         let statement = sqlx::query(
-            "INSERT INTO kept_logs (submission_id, attempt, log, size_bytes, cut, events)
-             SELECT id, $2, $3, $4, $5, $6 FROM submissions WHERE id = $1
-             ON CONFLICT DO NOTHING",
+            "WITH kept AS (
+                 INSERT INTO kept_logs (submission_id, attempt, log, size_bytes, cut, events)
+                 SELECT id, $2, $3, $4, $5, $6 FROM submissions WHERE id = $1
+                 ON CONFLICT DO NOTHING RETURNING submission_id, octet_length(log) AS bytes
+             ), grown AS (
+                 UPDATE submissions s SET record_bytes = coalesce(record_bytes, 0) + bytes FROM kept
+                 WHERE id = submission_id AND bytes > 0 RETURNING tenant, bytes
+             )
+             INSERT INTO record_bytes SELECT tenant, bytes FROM grown",
         )
         .bind(id.as_str())
         .bind(attempt)

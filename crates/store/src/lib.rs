@@ -1,6 +1,7 @@
 //! Postgres, the only layer that uses sqlx. Every change of a state is one guarded statement that also writes its event.
 
 mod accept;
+mod access_generations;
 mod advance;
 mod api_keys;
 mod attempts;
@@ -20,6 +21,7 @@ mod figures;
 mod file_list;
 mod file_uploads;
 mod files;
+mod gone_tenants;
 mod group_commit;
 mod history;
 mod inspect;
@@ -57,7 +59,7 @@ use history::Histories;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
-pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, accept_on};
+pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, ReachedBound, TenantBounds, accept_on};
 pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog, AuditNote, AuditSubject, Denial};
@@ -74,6 +76,7 @@ pub use figures::{LiveCount, PoolUse};
 pub use file_list::{DeletedFile, ListedFile};
 pub use file_uploads::{AddedPart, FilePart, FileUpload, Received};
 pub use files::{AddedFile, FileRecord, NewFile, UsedFile};
+pub use gone_tenants::EndedWithTenants;
 pub use history::LostNumbers;
 pub use inspect::{Inspection, Migrations, OldSnapshot, Server};
 pub use installation::{Generation, InstallationKeys};

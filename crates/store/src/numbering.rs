@@ -1,5 +1,5 @@
 //! Numbers events, in the order in which all changes are sent: events are numbered after their commit, by one transaction after
-//! another. So a reader that continues after a number misses none (`ARCHITECTURE.md`, "Events").
+//! another. So a reader that continues after a number misses none (`docs/internals/event-feed.md`).
 
 mod horizon;
 

@@ -63,11 +63,22 @@ impl TryFrom<RecordRow> for Record {
     }
 }
 
+/// Selects the values that the engine needs. The names of a later attempt are stored by its launch, before its pod is recorded.
+macro_rules! engine_row {
+    () => {
+        "SELECT id, state, attempt, namespace, CASE WHEN attempt = 1 OR pod_uid IS NOT NULL THEN nullif(names ->> 'driverPod', '') END AS pod,
+                 pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
+             FROM submissions"
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct EngineRow {
     id: String,
     state: String,
     attempt: i32,
+    namespace: String,
+    pod: Option<String>,
     pod_uid: Option<String>,
     kill_cause: Option<String>,
     words: Option<String>,
@@ -76,7 +87,8 @@ struct EngineRow {
 impl EngineRow {
     fn read(self) -> Result<Row, Error> {
         let kill = kill_cause(&self.id, self.kill_cause.as_deref(), self.words)?;
-        Ok(Row { state: parse(&self.id, &self.state)?, attempt: self.attempt, pod_uid: self.pod_uid, kill })
+        let Self { id, state, attempt, namespace, pod, pod_uid, .. } = self;
+        Ok(Row { state: parse(&id, &state)?, attempt, namespace, pod, pod_uid, kill })
     }
 }
 
@@ -114,12 +126,7 @@ impl Store {
     pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
         let row: Option<EngineRow> = within(
             "reading a submission",
-            sqlx::query_as(
-                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
-             FROM submissions WHERE id = $1",
-            )
-            .bind(id.as_str())
-            .fetch_optional(&self.patient),
+            sqlx::query_as(concat!(engine_row!(), " WHERE id = $1")).bind(id.as_str()).fetch_optional(&self.patient),
         )
         .await?;
         row.map(EngineRow::read).transpose()
@@ -129,12 +136,7 @@ impl Store {
     pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
         let rows: Vec<EngineRow> = within(
             "reading submissions",
-            sqlx::query_as(
-                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
-             FROM submissions WHERE id = ANY($1)",
-            )
-            .bind(ids)
-            .fetch_all(&self.patient),
+            sqlx::query_as(concat!(engine_row!(), " WHERE id = ANY($1)")).bind(ids).fetch_all(&self.patient),
         )
         .await?;
         let row = |row: EngineRow| Some((row.id.parse().ok()?, row.read().ok()?));

@@ -40,6 +40,8 @@ pub struct Webhook {
     /// Until then, messages are signed with the previous secret, too.
     pub previous_until: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+    /// Later changes aren't sent.
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl Webhook {
@@ -93,11 +95,13 @@ pub struct NewWebhook {
     pub submission_id: Option<SubmissionId>,
     pub filter: WebhookFilter,
     pub secrets: StoredSecrets,
+    /// Relative to the database's clock, in seconds.
+    pub expires_in: Option<i64>,
 }
 
 const COLUMNS: &str =
     "id, tenant, principal, url, format, own, submission_id, states, name_prefix, owner, namespace, labels,
-    previous_until, created_at";
+    previous_until, created_at, expires_at";
 
 /// A row, and its entry of the audit.
 #[derive(sqlx::FromRow)]
@@ -119,8 +123,7 @@ impl Store {
         let action = "storing a webhook";
         let mut query = QueryBuilder::new("WITH new AS (");
         push_insert(&mut query, new);
-        query.push(" WHERE (SELECT count(*) FROM webhooks WHERE submission_id IS NULL AND tenant = ");
-        query.push_bind(&new.tenant).push(") < ").push_bind(most).push(" RETURNING *)");
+        query.push(" WHERE locked_webhooks(").push_bind(&new.tenant).push(") < ").push_bind(most).push(" RETURNING *)");
         push_entries(&mut query, actor, "create-webhook", &entries("new"));
         query.push(format_args!(" SELECT {COLUMNS}{} FROM new", self.written(actor)));
         let mut connection = self.connection(action).await?;
@@ -267,7 +270,7 @@ impl Scoped {
 fn push_insert(query: &mut QueryBuilder<Postgres>, new: &NewWebhook) {
     query.push(
         "INSERT INTO webhooks (id, tenant, principal, url, format, own, submission_id, states, name_prefix, owner, namespace,
-             labels, secrets, secrets_key, since)
+             labels, secrets, secrets_key, expires_at, since)
          SELECT ",
     );
     query.push_bind(&new.id).push(", ").push_bind(&new.tenant).push(", ").push_bind(&new.principal).push(", ");
@@ -277,7 +280,10 @@ fn push_insert(query: &mut QueryBuilder<Postgres>, new: &NewWebhook) {
     query.push_bind(states).push(", ").push_bind(name_prefix).push(", ").push_bind(owner).push(", ");
     query.push_bind(namespace).push(", ").push_bind(Json(labels)).push(", ");
     query.push_bind(&new.secrets.secrets).push(", ").push_bind(&new.secrets.secrets_key);
-    query.push(", last FROM event_sequence");
+    query
+        .push(", clock_timestamp() + make_interval(secs => ")
+        .push_bind(new.expires_in)
+        .push("), last FROM event_sequence");
 }
 
 /// Returns the entries of the audit for webhooks of `from`. A path may be a credential, so only the host is in them.

@@ -31,25 +31,25 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Returns the grants of docs/reliability.md, for a role of this name.
+/// Returns the grants of docs/operate/reliability.md, for a role of this name.
 ///
 /// # Panics
 /// The page has no such grants.
 pub fn documented_grants(role: &str) -> String {
-    let page = include_str!("../../../docs/reliability.md");
+    let page = include_str!("../../../docs/operate/reliability.md");
     let grants = page.split("```").find_map(|part| part.strip_prefix("sql\nGRANT"));
-    let grants = grants.expect("docs/reliability.md has a block of grants");
+    let grants = grants.expect("docs/operate/reliability.md has a block of grants");
     format!("GRANT{grants}").replace(" app;", &format!(" {role};"))
 }
 
-/// Returns the statements of docs/operations.md that follow every restore of the database.
+/// Returns the statements of docs/operate/operations.md that follow every restore of the database.
 ///
 /// # Panics
 /// The page has no such statements.
 pub fn documented_restore() -> String {
-    let page = include_str!("../../../docs/operations.md");
+    let page = include_str!("../../../docs/operate/operations.md");
     let block = page.split("```").find(|part| part.starts_with("sql\n") && part.contains("UPDATE event_sequence"));
-    block.expect("docs/operations.md has a block of statements after a restore").replacen("sql", "", 1)
+    block.expect("docs/operate/operations.md has a block of statements after a restore").replacen("sql", "", 1)
 }
 
 #[cfg(test)]

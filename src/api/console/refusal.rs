@@ -109,7 +109,7 @@ fn remedy(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Unauthenticated => {
             "This gateway has no sign-in for browsers. An operator sets one up with an OpenID provider, or puts a proxy in front that \
-             signs you in (docs/console.md)."
+             signs you in (docs/use/console.md)."
         }
         Code::Denied => "Ask an operator of the tenant for a role that may do this, or to do it for you.",
         Code::SubmissionNotFound => {

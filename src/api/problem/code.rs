@@ -1,4 +1,4 @@
-//! The closed list of problems. `docs/problems.md` has the same table: a test compares them.
+//! The closed list of problems. `docs/reference/problems.md` has the same table: a test compares them.
 
 macro_rules! problems {
     ($($code:ident: $name:literal, $status:literal, $retry:ident, $title:literal, $remedy:literal;)*) => {
@@ -39,13 +39,15 @@ problems! {
     InvalidCursor: "invalid-cursor", 400, Never, "The cursor is not one of this list",
         "start again without a cursor; keep the same filters for all pages";
     Unauthenticated: "unauthenticated", 401, Never, "The request has no valid credentials",
-        "send a token or an API key (`Authorization: Bearer`); `detail` says what is wrong with the one that was sent. [access.md](access.md)";
+        "send a token or an API key (`Authorization: Bearer`); `detail` says what is wrong with the one that was sent. [access.md](../operate/access.md)";
     Denied: "denied", 403, Never, "The caller may not do this",
-        "ask an operator of the gateway for the role that `detail` names. [access.md](access.md)";
+        "ask an operator of the gateway for the role that `detail` names. [access.md](../operate/access.md)";
     Forbidden: "forbidden", 403, Never, "A browser may not send this request",
         "use the gateway's address or a name that `--allowed-hosts` has, from a page of the gateway or of `--cors-origins`";
     FileQuotaExceeded: "file-quota-exceeded", 403, Never, "The files of the tenant take too much",
-        "delete files (`sparkgate files rm`), wait until those that no submission uses are deleted, or ask the operator for a higher `fileBytes`. [files.md](files.md)";
+        "delete files (`sparkgate files rm`), wait until unused ones are deleted, or ask the operator for a higher `fileBytes`. [files.md](../use/files.md)";
+    RecordQuotaExceeded: "record-quota-exceeded", 403, Never, "The records of the tenant's submissions take too much",
+        "wait until clean-up has deleted old submissions, or ask the operator for a higher `recordBytes` or a shorter retention. [access.md](../operate/access.md#tenants)";
     NotFound: "not-found", 404, Never, "There is nothing here",
         "see `/v1/openapi.json` for all paths";
     SubmissionNotFound: "submission-not-found", 404, Never, "There is no such submission",
@@ -59,7 +61,7 @@ problems! {
     FileNotFound: "file-not-found", 404, Never, "There is no such file",
         "upload it; for a signed URL: it is not one of this gateway";
     SparkUiNotFound: "spark-ui-not-found", 404, Never, "There is no Spark UI",
-        "open `/v1/submissions/{id}/ui` again if the URL has expired; an ended submission has its UI in the History Server. [spark-ui.md](spark-ui.md)";
+        "open `/v1/submissions/{id}/ui` again if the URL has expired; an ended submission has its UI in the History Server. [spark-ui.md](../use/spark-ui.md)";
     WebhookNotFound: "webhook-not-found", 404, Never, "There is no such webhook",
         "see `sparkgate webhook list`; others than operators see only their own";
     DeliveryNotFound: "delivery-not-found", 404, Never, "There is no such delivery",
@@ -73,13 +75,13 @@ problems! {
     ClientIdTaken: "client-id-taken", 409, Never, "Another submission has this id of a client",
         "read the submission `submissionId`, or use another `clientId` for a different one";
     FileUsed: "file-used", 409, Never, "Live submissions use the file",
-        "delete it after their end; `sparkgate files list` shows how many there are. [files.md](files.md)";
+        "delete it after their end; `sparkgate files list` shows how many there are. [files.md](../use/files.md)";
     UploadOffsetMismatch: "upload-offset-mismatch", 409, Never, "The upload continues elsewhere",
-        "continue at `expected-offset`, which is also the header `Upload-Offset`. [files.md](files.md#uploads-that-are-continued)";
+        "continue at `expected-offset`, which is also the header `Upload-Offset`. [files.md](../use/files.md#uploads-that-are-continued)";
     NameTaken: "name-taken", 409, Never, "A live submission has this name",
         "wait until `submissionId` has ended, or omit `uniqueName`";
     CursorExpired: "cursor-expired", 410, Never, "What comes after the cursor is not kept any more",
-        "start again: [events.md](events.md)";
+        "start again: [events.md](../integrate/events.md)";
     FileExpired: "file-expired", 410, Never, "The URL of a file has expired",
         "it was valid until its submission ended";
     RequestTooLarge: "request-too-large", 413, Never, "The body is too large",
@@ -89,7 +91,7 @@ problems! {
     IdempotencyKeyReused: "idempotency-key-reused", 422, Never, "The idempotency key was used for another request",
         "use a new key for a different request; `submissionId` is the submission that has this key";
     PolicyViolated: "policy-violated", 422, Never, "The policy refuses the driver",
-        "the member `violations` lists all rules that the driver breaks, each with `rule`, `path`, `message` and `cause`. [policy.md](policy.md)";
+        "the member `violations` lists all rules that the driver breaks, each with `rule`, `path`, `message` and `cause`. [policy.md](../operate/policy.md)";
     FileMismatch: "file-mismatch", 422, Never, "The content is not that of the announced file",
         "send the content that has the SHA-256 of the path; nothing was kept, and an upload in parts begins anew";
     SubmissionFailed: "submission-failed", 424, Never, "The submission did not succeed",
@@ -97,7 +99,7 @@ problems! {
     TooManyRequests: "too-many-requests", 429, Soon, "There is no room for more just now",
         "retry after `Retry-After` seconds, or try another replica";
     RateLimited: "rate-limited", 429, Later, "The caller sends too much",
-        "retry after `Retry-After` seconds; `detail` names the limit of the access file, or of the tenant. Without `Retry-After` the request alone exceeds it. [access.md](access.md)";
+        "retry after `Retry-After` seconds; `detail` names the limit of the access file, or of the tenant. Without `Retry-After` the request alone exceeds it. [access.md](../operate/access.md)";
     InternalError: "internal-error", 500, Perhaps, "A fault of the gateway",
         "`detail` says whether the requested action may have been done; in most cases nothing was. Report `requestId` to the operator";
     InDoubt: "in-doubt", 503, Checked, "The submission may have been accepted",
@@ -111,7 +113,7 @@ problems! {
     FilesUnavailable: "files-unavailable", 503, Soon, "The file store can't be reached",
         "retry after `Retry-After` seconds";
     SparkUiUnavailable: "spark-ui-unavailable", 503, Soon, "The Spark UI doesn't answer",
-        "retry after `Retry-After` seconds: a driver has a UI from the moment that it has a SparkContext until it stops that. [spark-ui.md](spark-ui.md)";
+        "retry after `Retry-After` seconds: a driver has a UI from the moment that it has a SparkContext until it stops that. [spark-ui.md](../use/spark-ui.md)";
     AuthenticationUnavailable: "authentication-unavailable", 503, Soon, "The credentials can't be checked now",
         "retry after `Retry-After` seconds: `detail` names what can't be reached";
     TimedOut: "timed-out", 503, Perhaps, "The request took too long",
@@ -172,12 +174,16 @@ mod tests {
 
     #[test]
     fn every_problem_is_documented() {
-        let page = include_str!("../../../docs/problems.md");
+        let page = include_str!("../../../docs/reference/problems.md");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         let table = Code::ALL.iter().map(|code| {
             let row = code.row();
             format!("| `{}` | {} | {} | {} |", row.name, row.status, row.title, row.remedy)
         });
-        assert_eq!(rows, table.collect::<Vec<_>>(), "docs/problems.md is out of date: it has the rows of this table");
+        assert_eq!(
+            rows,
+            table.collect::<Vec<_>>(),
+            "docs/reference/problems.md is out of date: it has the rows of this table"
+        );
     }
 }

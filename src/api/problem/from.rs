@@ -18,6 +18,7 @@ impl Code {
             service::Error::Refused(_) => Self::InvalidRequest,
             service::Error::Policy { .. } => Self::PolicyViolated,
             service::Error::Full { .. } => Self::TooManyRequests,
+            service::Error::RecordsFull { .. } => Self::RecordQuotaExceeded,
             service::Error::Busy { .. } => Self::Busy,
             service::Error::Denied(_) => Self::Denied,
             service::Error::KeyReused { .. } => Self::IdempotencyKeyReused,
@@ -42,6 +43,7 @@ impl From<service::Error> for Problem {
                 Self::new(code, format!("{error}.")).with("violations", list)
             }
             service::Error::Full { .. } => Self::new(code, format!("{error}.")),
+            service::Error::RecordsFull { .. } => Self::new(code, format!("{error}.")),
             service::Error::Busy { .. } => {
                 Self::new(code, format!("{error}; nothing was done. Try again in a moment."))
             }
@@ -201,5 +203,20 @@ impl From<RequestError> for Problem {
             }
             other => Self::new(Code::InvalidRequest, other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_a_tenant_are_problems_of_their_own() {
+        let tenant = || "red".to_owned();
+        let busy = Problem::from(service::Error::Busy { tenant: tenant() });
+        assert_eq!((busy.code, busy.retry_after.is_some()), (Code::Busy, true), "{busy:?}");
+        assert!(busy.detail.contains("tenant red") && busy.detail.contains("Try again"), "{busy:?}");
+        let full = Problem::from(service::Error::RecordsFull { tenant: tenant(), bytes: 9, most: 10 });
+        assert_eq!((full.code, full.retry_after), (Code::RecordQuotaExceeded, None), "{full:?}");
     }
 }

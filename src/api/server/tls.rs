@@ -4,14 +4,12 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    sync::watch,
-    time::{MissedTickBehavior, interval, timeout},
+    time::timeout,
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -31,12 +29,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{connection::Connection, request_timer::HEADERS};
 use crate::{
-    metrics::{file_read, metrics},
-    service::error_chain,
+    metrics::metrics,
+    service::{Content, WATCH_PERIOD, Watched, time_to_look},
 };
 
-/// How often the files are read. cert-manager and the kubelet replace a certificate weeks before the old one expires.
-const LOOK: Duration = Duration::from_secs(10);
+/// The name of the files in metrics.
+const METRIC: &str = "tls";
+
 /// The protocols, the preferred one first (RFC 7301).
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
@@ -77,16 +76,8 @@ pub struct Tls(Arc<Inner>);
 
 struct Inner {
     files: TlsFiles,
-    current: watch::Sender<Current>,
+    config: Watched<ServerConfig>,
 }
-
-struct Current {
-    config: Arc<ServerConfig>,
-    /// What was last seen of the files: their digest, or why they can't be read.
-    seen: Seen,
-}
-
-type Seen = Result<[u8; 32], String>;
 
 /// A connection after its handshake.
 pub(super) struct Secured {
@@ -103,16 +94,14 @@ impl Tls {
     /// [`TlsError`] names the option and its file.
     pub async fn load(files: TlsFiles) -> Result<Self, TlsError> {
         let contents = Contents::read(&files).await?;
-        let current = Current { config: Arc::new(contents.config(&files)?), seen: Ok(contents.digest()) };
+        let config = Watched::new(METRIC, contents.config(&files)?, &contents);
         contents.report();
-        Ok(Self(Arc::new(Inner { files, current: watch::Sender::new(current) })))
+        Ok(Self(Arc::new(Inner { files, config })))
     }
 
-    /// Reads the files repeatedly until `stop`.
+    /// Reads the files repeatedly until `stop`. cert-manager and the kubelet replace a certificate weeks before the old one expires.
     pub async fn run(self, stop: CancellationToken) {
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while stop.run_until_cancelled(looks.tick()).await.is_some() {
+        while time_to_look(&stop).await {
             self.reload().await;
         }
     }
@@ -121,33 +110,19 @@ impl Tls {
     /// aren't resumed.
     pub(super) async fn reload(&self) {
         let files = &self.0.files;
-        let contents = Contents::read(files).await;
-        let seen: Seen = contents.as_ref().map(Contents::digest).map_err(|error| error_chain(error));
-        if seen == self.0.current.borrow().seen {
-            return;
-        }
-        let config = contents.and_then(|contents| {
+        let reloaded = self.0.config.take(Contents::read(files).await, |contents| {
             let config = contents.config(files)?;
             contents.report();
             Ok(config)
         });
-        if config.is_err() {
-            file_read("tls", false);
-        }
-        match &config {
-            Ok(_) => tracing::info!(certificate = %files.certificate.display(), "TLS certificate reloaded"),
-            Err(error) => tracing::error!(
+        match reloaded {
+            None => {}
+            Some(Ok(_)) => tracing::info!(certificate = %files.certificate.display(), "TLS certificate reloaded"),
+            Some(Err(trouble)) => tracing::error!(
                 "the TLS files have changed and can't be used: new connections get the certificate from before. \
-                 Repair them, they are read again every {LOOK:?}: {}",
-                error_chain(error)
+                 Repair them, they are read again every {WATCH_PERIOD:?}: {trouble}"
             ),
         }
-        self.0.current.send_modify(|current| {
-            current.seen = seen;
-            if let Ok(config) = config {
-                current.config = Arc::new(config);
-            }
-        });
     }
 
     /// Does the handshake of a connection, within a time limit.
@@ -163,7 +138,7 @@ impl Tls {
         if connection.peek().await?.is_some_and(|byte| byte.is_ascii_uppercase()) {
             return refuse_plain(connection).await;
         }
-        let config = self.0.current.borrow().config.clone();
+        let config = self.0.config.current();
         let mut stream = TlsAcceptor::from(config).accept(connection).await?;
         let (connection, session) = stream.get_mut();
         let is_http2 = session.alpn_protocol() == Some(HTTP2);
@@ -212,15 +187,8 @@ impl Contents {
         Ok(Self { certificate, key: read("--tls-key", &files.key).await?, client_ca })
     }
 
-    fn digest(&self) -> [u8; 32] {
-        let files = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
-        let digests = files.into_iter().flatten().map(Sha256::digest);
-        digests.fold(Sha256::new(), |all, digest| all.chain_update(digest)).finalize().into()
-    }
-
-    /// Sets the metrics of files that can be used.
+    /// Sets the metric of a certificate that can be used.
     fn report(&self) {
-        file_read("tls", true);
         let first = CertificateDer::pem_slice_iter(&self.certificate).next().and_then(Result::ok);
         if let Some(first) = first
             && let Ok((_, certificate)) = X509Certificate::from_der(&first)
@@ -264,6 +232,14 @@ impl Contents {
         let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
         Ok(config)
+    }
+}
+
+impl Content for Contents {
+    fn digest(&self) -> [u8; 32] {
+        let files = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
+        let digests = files.into_iter().flatten().map(Sha256::digest);
+        digests.fold(Sha256::new(), |all, digest| all.chain_update(digest)).finalize().into()
     }
 }
 

@@ -101,7 +101,7 @@ pub(super) struct NewToken {
     expires_in_seconds: Option<u64>,
 }
 
-/// A role in a tenant (docs/access.md).
+/// A role in a tenant (docs/operate/access.md).
 #[derive(ToSchema)]
 #[schema(as = Role, rename_all = "lowercase")]
 #[expect(dead_code, reason = "only describes the field; the access layer parses it")]

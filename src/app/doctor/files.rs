@@ -48,7 +48,7 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     if settings.database.is_set() {
         findings.push(judged("settings.database", "the database has a URL", settings.database.settings().map(drop)));
     }
-    let traces = Traces::check(settings.otlp_endpoint.as_deref());
+    let traces = Traces::check(settings.traces.otlp_endpoint.as_deref());
     findings.push(judged("settings.traces", "the export of traces can be used, or is off", traces));
     let cluster = &settings.kubernetes.place;
     if cluster.kubeconfig.is_some() || cluster.context.is_some() {
@@ -80,7 +80,7 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     if let Some(token) = &settings.webhooks.openlineage_token_file {
         findings.extend(mode("files.openlineage-token", token, "--openlineage-token-file"));
     }
-    if let Some(log) = &settings.audit_log {
+    if let Some(log) = &settings.access.audit_log {
         findings.push(audit_log(log));
     }
     findings.extend(logs_store(settings).await);
@@ -145,13 +145,13 @@ fn expiry(path: &Path) -> Option<DateTime<Utc>> {
 
 /// Checks the access file by itself: the settings that its tenants refer to can't be used.
 fn access_alone(settings: &Serve) -> Finding {
-    let Some(path) = &settings.access_file else { return no_access_file(settings) };
+    let Some(path) = &settings.access.access_file else { return no_access_file(settings) };
     let parsed = fs::read_to_string(path).map_err(anyhow::Error::from);
     match parsed.and_then(|text| Ok(Access::parse(&text)?)) {
         Ok(_) => Finding::ok(ACCESS, "the access file can be read"),
         Err(error) => {
             let message = format!("--access-file: {}: {error:#}", path.display());
-            Finding::failure(ACCESS, message, "correct the file (docs/access.md)")
+            Finding::failure(ACCESS, message, "correct the file (docs/operate/access.md)")
         }
     }
 }
@@ -161,7 +161,7 @@ fn no_access_file(settings: &Serve) -> Finding {
     if settings.http.listen.ip().is_loopback() {
         Finding::ok(ACCESS, text)
     } else {
-        Finding::warning(ACCESS, text, "write an access file (docs/access.md) and give --access-file")
+        Finding::warning(ACCESS, text, "write an access file (docs/operate/access.md) and give --access-file")
     }
 }
 
@@ -170,9 +170,9 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
         spark,
         outcome_finalizer: settings.kubernetes.outcome_finalizer,
         caps: settings.limits.settings(),
-        kept_log: settings.kept_log.bytes(),
+        kept_log: settings.log_store.kept_bytes(),
     };
-    let Some(path) = &settings.access_file else {
+    let Some(path) = &settings.access.access_file else {
         findings.push(no_access_file(settings));
         return Some(Arc::new(AccessFile::none(combined)));
     };
@@ -184,7 +184,7 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
         }
         Err(error) => {
             let message = format!("--access-file: {}", error_chain(&error));
-            findings.push(Finding::failure(ACCESS, message, "correct the file (docs/access.md)"));
+            findings.push(Finding::failure(ACCESS, message, "correct the file (docs/operate/access.md)"));
             None
         }
     }
@@ -192,10 +192,10 @@ fn access(settings: &Serve, spark: SparkSettings, findings: &mut Vec<Finding>) -
 
 fn keys(settings: &Serve, findings: &mut Vec<Finding>) -> Option<EncryptionKeys> {
     const CHECK: &str = "files.encryption-keys";
-    let Some(path) = &settings.encryption_key_file else {
+    let Some(path) = &settings.access.encryption_key_file else {
         let text = "secrets in properties and variables of submissions are stored in plain text, and a copy of the database is enough \
                     to sign URLs of files and tickets of Spark UIs";
-        let remedy = "give --encryption-key-file (docs/security.md)";
+        let remedy = "give --encryption-key-file (docs/operate/security.md)";
         findings.push(Finding::warning(CHECK, text, remedy));
         return Some(EncryptionKeys::none());
     };
@@ -208,7 +208,7 @@ fn keys(settings: &Serve, findings: &mut Vec<Finding>) -> Option<EncryptionKeys>
         }
         Err(error) => {
             let message = format!("--encryption-key-file: {}", error_chain(&error));
-            findings.push(Finding::failure(CHECK, message, "correct the file (docs/security.md)"));
+            findings.push(Finding::failure(CHECK, message, "correct the file (docs/operate/security.md)"));
             None
         }
     }

@@ -9,7 +9,8 @@ use crate::{
     app::{audit_log::AuditLog, settings::Serve},
     cluster::Cluster,
     service::{
-        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, SparkSettings, error_chain,
+        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, Setup, SparkSettings,
+        error_chain,
     },
     store::{ConnectError, Store},
 };
@@ -32,7 +33,8 @@ impl Parts {
     /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
-        let keys = Arc::new(encryption_keys(settings.encryption_key_file.as_deref()).context("--encryption-key-file")?);
+        let keys =
+            Arc::new(encryption_keys(settings.access.encryption_key_file.as_deref()).context("--encryption-key-file")?);
         if let Some(host) = database.unverified_host() {
             tracing::warn!(
                 "the connection to the database at {host} is not protected against a third party in the network: add \
@@ -44,40 +46,40 @@ impl Parts {
             spark,
             outcome_finalizer: settings.kubernetes.outcome_finalizer,
             caps: settings.limits.settings(),
-            kept_log: settings.kept_log.bytes(),
+            kept_log: settings.log_store.kept_bytes(),
         };
-        let access = Arc::new(match &settings.access_file {
+        let access = Arc::new(match &settings.access.access_file {
             Some(path) => AccessFile::open(path.clone(), for_all).context("--access-file")?,
             None => AccessFile::none(for_all),
         });
-        let audit_log = settings.audit_log.as_deref().map(AuditLog::open).transpose().context("--audit-log")?;
+        let audit_log = settings.access.audit_log.as_deref().map(AuditLog::open).transpose().context("--audit-log")?;
         let mut store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         if let Some(log) = &audit_log {
             store = store.with_audit_log(Arc::new(log.clone()));
         }
-        let files = settings.files.open()?;
-        let (logs, collected) = (settings.log_store.open()?, settings.log_store.open_collected()?);
+        let setup = Setup {
+            files: settings.files.open()?,
+            logs: settings.log_store.open()?,
+            collected_logs: settings.log_store.open_collected()?,
+            webhooks: settings.webhooks.settings(),
+            lineage: settings.webhooks.lineage_server(),
+            spark_ui: settings.spark_ui.settings(),
+            prices: settings.prices.settings(),
+            ..Setup::new(access, keys)
+        };
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
-        let (prices, spark_ui) = (settings.prices.settings(), settings.spark_ui.settings());
-        let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
-        let service = patiently(service, service::Error::may_pass).await?.with_prices(prices).with_spark_ui(spark_ui);
-        if let Some((store, settings)) = files {
+        let service = async || Service::new(store.clone(), cluster.clone(), setup.clone()).await;
+        let service = patiently(service, service::Error::may_pass).await?;
+        if let Some((store, _)) = &setup.files {
             tracing::info!(store = store.name(), "uploaded files are kept");
-            service.keep_files(store, settings);
         }
-        if let Some((store, settings)) = logs {
+        if let Some((store, _)) = &setup.logs {
             tracing::info!(store = store.name(), "logs are stored");
-            service.store_logs(store, settings);
         }
-        if let Some(logs) = collected {
+        if let Some(logs) = &setup.collected_logs {
             tracing::info!(template = logs.name(), "logs of a collector are read");
-            service.read_collected_logs(logs);
-        }
-        service.permit_webhooks(settings.webhooks.settings());
-        if let Some(server) = settings.webhooks.lineage_server() {
-            service.send_lineage_to(server);
         }
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {

@@ -1,7 +1,7 @@
 //! Reloads while the gateway runs what can change without a restart: the file of settings, the Spark defaults, the submitter
 //! directory and the Spark lines. The access file, the encryption keys and the files of TLS are reloaded by the parts that use them.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use tokio::{
@@ -14,30 +14,15 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{
         arguments::{Arguments, LoadError, ResolvedSettings},
-        settings::{Limits, Serve, Spark},
+        settings::{Limits, Serve, Spark, SparkFiles, is_reloaded},
         telemetry::{LogFilter, log_filter},
     },
     metrics::file_read,
-    service::Service,
+    service::{Service, WATCH_PERIOD},
 };
-
-/// How often files are compared with what was read.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// The name of these files in metrics.
 const METRIC: &str = "settings";
-
-/// The settings of the file that change without a restart.
-const RELOADED: [&str; 8] = [
-    "log",
-    "spark-defaults",
-    "spark-lines-file",
-    "submitter-dir",
-    "max-start-timeout",
-    "max-run-timeout",
-    "max-kill-grace",
-    "max-retries",
-];
 
 /// The file of settings, and what it is combined with.
 pub(in crate::app) struct ReloadSource {
@@ -57,7 +42,7 @@ pub(in crate::app) struct Reload {
 /// The settings that are reloaded, and where they come from.
 struct Files {
     source: Option<ReloadSource>,
-    /// The Spark settings with which the process started: its release and its user don't change.
+    /// The Spark settings with which the process started: only the files change.
     started: Spark,
     /// The namespaces that drivers may use, which don't change either.
     served: Vec<String>,
@@ -74,7 +59,7 @@ struct Files {
 /// The settings that change without a restart.
 #[derive(Clone)]
 struct Reloaded {
-    spark: Spark,
+    files: SparkFiles,
     limits: Limits,
     /// `None` if it can't change.
     filter: Option<String>,
@@ -88,7 +73,8 @@ impl Reload {
         let (started, served) = (settings.spark.clone(), settings.kubernetes.place.namespaces());
         file_read(METRIC, true);
         let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
-        let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
+        let (files, limits) = (started.files.clone(), settings.limits.clone());
+        let next = Ok(Reloaded { files, limits, filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
         Self {
             files: Files { source, started, served, content: None, next, filter, waiting: BTreeSet::new() },
@@ -118,7 +104,7 @@ impl Reload {
             let is_signalled = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = signalled => true,
-                () = sleep(LOOK) => false,
+                () = sleep(WATCH_PERIOD) => false,
             };
             let service = service.clone();
             let looked = spawn_blocking(move || {
@@ -160,7 +146,8 @@ impl Files {
     fn reload(&mut self, service: &Service, is_signalled: bool) -> anyhow::Result<()> {
         self.read(is_signalled);
         let next = self.next.clone().map_err(|reason| anyhow!(reason))?;
-        let spark = next.spark.settings(&self.served).map_err(|error| {
+        let spark = Spark { files: next.files, ..self.started.clone() };
+        let spark = spark.settings(&self.served).map_err(|error| {
             let text = format!("{error:#}");
             anyhow!("{text}{}", next.resolved.notes(&text))
         })?;
@@ -199,16 +186,14 @@ impl Files {
         }
         self.content = content;
         match load(source) {
-            Ok(mut next) => {
-                let changed = source.started.changes(&next.resolved).filter(|name| !RELOADED.contains(name));
+            Ok(next) => {
+                let changed = source.started.changes(&next.resolved).filter(|name| !is_reloaded(name));
                 let waiting: BTreeSet<_> = changed.map(str::to_owned).collect();
                 if !waiting.is_empty() && (is_signalled || waiting != self.waiting) {
                     let names = waiting.iter().cloned().collect::<Vec<_>>().join(", ");
                     tracing::warn!(settings = names, "settings have changed that need a restart");
                 }
                 self.waiting = waiting;
-                next.spark.spark_version = self.started.spark_version;
-                next.spark.spark_user.clone_from(&self.started.spark_user);
                 self.next = Ok(next);
             }
             Err(error) => self.next = Err(format!("{error:#}")),
@@ -229,5 +214,5 @@ fn load(source: &ReloadSource) -> anyhow::Result<Reloaded> {
         let text = format!("{error:#}");
         anyhow!("{text}{}", resolved.notes(&text))
     })?;
-    Ok(Reloaded { spark: serve.spark, limits: serve.limits, filter: Some(logs.filter), resolved })
+    Ok(Reloaded { files: serve.spark.files, limits: serve.limits, filter: Some(logs.filter), resolved })
 }

@@ -11,6 +11,8 @@ pub(in crate::app) enum ConfigCommand {
     Check(Box<Check>),
     /// Show each setting with its value and its origin. Secrets are hidden.
     Show(Box<Show>),
+    /// Print the JSON Schema of the file of settings, for editors.
+    Schema,
 }
 
 #[derive(Debug, Args)]
@@ -21,18 +23,18 @@ pub(in crate::app) struct Check {
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Show {
-    #[command(flatten)]
-    _serve: Serve,
     /// Print JSON.
     #[arg(long)]
     pub(in crate::app) json: bool,
+    #[command(flatten)]
+    _serve: Serve,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Doctor {
-    #[command(flatten)]
-    pub(in crate::app) serve: Serve,
     /// Print JSON.
     #[arg(long)]
     pub(in crate::app) json: bool,
+    #[command(flatten)]
+    pub(in crate::app) serve: Serve,
 }

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use crate::{service::HistoryUrl, spark::SparkVersion};
+use super::{Spark, SparkUi};
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Dev {
@@ -15,32 +15,24 @@ pub(in crate::app) struct Dev {
     /// Listening address of the sandbox's Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067")]
     pub(in crate::app) sandbox_listen: SocketAddr,
-    /// Another listening address of the gateway, for clients of Livy (docs/livy.md).
+    /// Another listening address of the gateway, for clients of Livy (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
     /// ~/.local/state/sparkgate-dev].
     #[arg(long, env = "SPARKGATE_DEV_DIR")]
     pub(in crate::app) dir: Option<PathBuf>,
-    /// The Spark release that the gateway behaves like.
-    #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
-    pub(in crate::app) spark_version: SparkVersion,
-    /// A spark-defaults.conf with defaults for properties that requests don't set.
-    #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
-    pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
-    #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
-    pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
-    /// URL of an ended application in a History Server, such as <http://127.0.0.1:18080/history/{appId}/jobs/> (docs/spark-ui.md).
-    #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
-    pub(in crate::app) spark_history_url: Option<HistoryUrl>,
     /// Admit only clients with a token, on a machine that you share: it is written to the file `token` in the directory, where
     /// `sparkgate` itself finds it. Without this, every user of this machine can run programs as you.
     #[arg(long, env = "SPARKGATE_DEV_REQUIRE_TOKEN")]
     pub(in crate::app) require_token: bool,
+    #[command(flatten)]
+    pub(in crate::app) spark: Spark,
+    #[command(flatten)]
+    pub(in crate::app) spark_ui: SparkUi,
 }
 
 impl Dev {

@@ -12,10 +12,11 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Uploaded files")]
 pub(in crate::app) struct Files {
-    /// Where uploaded files are kept: a directory that all replicas share, or <s3://bucket/prefix>, gs://…, az://…, with credentials in
-    /// the variables of these stores (docs/files.md) [default: no files can be uploaded].
-    #[arg(long, env = "SPARKGATE_FILES_URL", value_name = "URL", requires = "files_base_url")]
+    /// Where uploaded files are kept: a directory that all replicas share, or the URL of a store such as <s3://bucket/prefix>, gs://…,
+    /// az://…, with credentials in the variables of these stores (docs/use/files.md) [default: no files can be uploaded].
+    #[arg(long, env = "SPARKGATE_FILES_URL", value_name = "DIR|URL", requires = "files_base_url")]
     files_url: Option<String>,
     /// URL of the gateway for drivers and executors, which fetch their files there, such as <http://sparkgate.sparkgate.svc:6066>.
     #[arg(long, env = "SPARKGATE_FILES_BASE_URL", value_name = "URL", value_parser = base_url)]
@@ -25,19 +26,14 @@ pub(in crate::app) struct Files {
     #[arg(long, env = "SPARKGATE_FILES_DRIVER_URL", value_name = "URL", value_parser = driver_url, requires = "files_url")]
     files_driver_url: Option<String>,
     /// Maximum size of an uploaded file, such as 500MiB or 5GiB.
-    #[arg(long, env = "SPARKGATE_MAX_FILE_SIZE", default_value_t = Size::default(), value_name = "SIZE")]
+    #[arg(long, env = "SPARKGATE_MAX_FILE_SIZE", default_value_t = Size::gib(5), value_name = "SIZE")]
     max_file_size: Size,
     /// How long an uploaded file is kept that no submission uses: a duration, or `off` to keep it for ever.
-    #[arg(long, env = "SPARKGATE_FILE_TTL", default_value_t = TimeOrOff::days(7), value_name = "TIME")]
+    #[arg(long, env = "SPARKGATE_FILE_TTL", default_value_t = TimeOrOff::days(7), value_name = "TIME|off")]
     file_ttl: TimeOrOff,
 }
 
 impl Files {
-    /// Returns the settings of a gateway on this machine, for drivers on this machine.
-    pub(in crate::app) fn beside(directory: String, base_url: String) -> Self {
-        Self { files_url: Some(directory), files_base_url: Some(base_url), ..Self::default() }
-    }
-
     /// Opens the store of files, if there is one.
     ///
     /// # Errors
@@ -55,18 +51,6 @@ impl Files {
             pace: Pace::SLOWEST,
         };
         Ok(Some((store, settings)))
-    }
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self {
-            files_url: None,
-            files_base_url: None,
-            files_driver_url: None,
-            max_file_size: Size::default(),
-            file_ttl: TimeOrOff::days(7),
-        }
     }
 }
 
@@ -116,12 +100,6 @@ impl Size {
 pub(super) struct NoSize;
 
 const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-
-impl Default for Size {
-    fn default() -> Self {
-        Self::gib(5)
-    }
-}
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

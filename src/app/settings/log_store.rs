@@ -3,23 +3,25 @@
 use anyhow::Context;
 use clap::Args;
 
-use super::files::Size;
+use super::{files::Size, kept_log::KeptLog};
 use crate::{
     files::{CollectedLogs, FileStore},
     service::LogStoreSettings,
 };
 
-/// The largest log of a container that is stored, by default.
-const LARGEST: Size = Size::gib(1);
-
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs of drivers and executors")]
 pub(in crate::app) struct LogStore {
-    /// Where the whole logs of drivers and executors are stored: a directory that all replicas share, or <s3://bucket/prefix>, gs://…,
-    /// az://…, as for `--files-url` (docs/driver-logs.md) [default: only the end of a driver's log is kept, see `--kept-log`].
-    #[arg(long, env = "SPARKGATE_LOGS_URL", value_name = "URL")]
+    /// How much of the end of a driver's log is kept, compressed in the database, after its pod is gone: a size such as
+    /// 256KiB or 1MiB of text, at most 4MiB, or `off`.
+    #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE|off")]
+    kept_log: KeptLog,
+    /// Where the whole logs of drivers and executors are stored: a directory that all replicas share, or the URL of a store such as
+    /// <s3://bucket/prefix>, gs://…, az://…, as for `--files-url` (docs/use/driver-logs.md) [default: only the end of a driver's log is kept].
+    #[arg(long, env = "SPARKGATE_LOGS_URL", value_name = "DIR|URL")]
     logs_url: Option<String>,
-    /// Maximum size of the stored log of one container, such as 500MiB or 5GiB: what follows isn't stored.
-    #[arg(long, env = "SPARKGATE_LOGS_MAX_SIZE", default_value_t = LARGEST, value_name = "SIZE")]
+    /// Maximum size of the stored log of one container, such as 500MiB or 5GiB: its head is stored, and a line that says that the rest isn't.
+    #[arg(long, env = "SPARKGATE_LOGS_MAX_SIZE", default_value_t = Size::gib(1), value_name = "SIZE")]
     logs_max_size: Size,
     /// Where a log collector of your own writes the log of a container, such as <s3://logs/{namespace}/{pod}/{container}.log>. It is
     /// read after the pod is gone. Fields: `{namespace}`, `{pod}`, `{uid}`, `{container}`, `{submission}`, `{attempt}`.
@@ -28,9 +30,9 @@ pub(in crate::app) struct LogStore {
 }
 
 impl LogStore {
-    /// Returns the settings of a gateway on this machine.
-    pub(in crate::app) fn beside(directory: String) -> Self {
-        Self { logs_url: Some(directory), ..Self::default() }
+    /// Returns how much of the end of a driver's log is kept, in bytes; 0 for nothing.
+    pub(in crate::app) fn kept_bytes(&self) -> usize {
+        self.kept_log.bytes()
     }
 
     /// Opens the store of logs, if there is one.
@@ -49,11 +51,5 @@ impl LogStore {
     /// As for [`Self::open`].
     pub(in crate::app) fn open_collected(&self) -> anyhow::Result<Option<CollectedLogs>> {
         self.logs_template.as_deref().map(CollectedLogs::open).transpose().context("--logs-template")
-    }
-}
-
-impl Default for LogStore {
-    fn default() -> Self {
-        Self { logs_url: None, logs_max_size: LARGEST, logs_template: None }
     }
 }

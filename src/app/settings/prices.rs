@@ -8,15 +8,16 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Prices")]
 pub(in crate::app) struct Prices {
-    /// Price of one core for one hour, such as 0.04: usage has a cost then (docs/usage.md). Tenants of the access file may have
+    /// Price of one core for one hour, such as 0.04: usage has a cost then (docs/use/usage.md). Tenants of the access file may have
     /// prices of their own.
     #[arg(long, env = "SPARKGATE_PRICE_PER_CORE_HOUR", value_name = "PRICE", value_parser = price)]
     price_per_core_hour: Option<String>,
-    /// Price of one GiB of memory for one hour.
+    /// Price of one GiB of memory for one hour, such as 0.005. With only one of the prices, the other is 0.
     #[arg(long, env = "SPARKGATE_PRICE_PER_GIB_HOUR", value_name = "PRICE", value_parser = price)]
     price_per_gib_hour: Option<String>,
-    /// Currency of all prices, such as EUR.
+    /// Currency of all prices, such as EUR. It is only printed.
     #[arg(long, env = "SPARKGATE_PRICE_CURRENCY", value_name = "CODE", value_parser = currency)]
     price_currency: Option<String>,
 }

@@ -6,32 +6,28 @@ use super::time_or_off::TimeOrOff;
 use crate::service::{HistoryUrl, SparkUiSettings, UiOrigin};
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Spark UIs")]
 pub(in crate::app) struct SparkUi {
     /// Serve the Spark UIs of running drivers to those who may read their submissions. The gateway connects to the address of the driver's
-    /// pod, which a `NetworkPolicy` must permit (docs/spark-ui.md).
+    /// pod, which a `NetworkPolicy` must permit (docs/use/spark-ui.md).
     #[arg(long, env = "SPARKGATE_SPARK_UI", default_value_t = true, action = ArgAction::Set)]
     spark_ui: bool,
     /// Origin at which Spark UIs are served, and nothing else, such as <https://ui.example.org>. With `{id}` at the beginning of its host,
     /// <https://{id}.ui.example.org>, each submission has an origin of its own, in which its pages have the storage of browsers
-    /// (docs/spark-ui.md). Without it, UIs are at the gateway's own address.
+    /// (docs/use/spark-ui.md). Without it, UIs are at the gateway's own address.
     #[arg(long, env = "SPARKGATE_SPARK_UI_URL", value_name = "URL")]
     spark_ui_url: Option<UiOrigin>,
     /// URL of an ended application in your History Server, such as <https://history.example.org/history/{appId}/jobs/>. `{appId}` stands for
-    /// the id of the application, `{id}` for that of the submission.
+    /// the id of the application, `{id}` for that of the submission. The gateway links to it and sends it no requests.
     #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
     spark_history_url: Option<HistoryUrl>,
     /// How often a driver is asked for its jobs and stages while it runs, at most; the last answer is kept after its end. A duration, or
-    /// `off`.
-    #[arg(long, env = "SPARKGATE_SPARK_SUMMARY_PERIOD", default_value_t = default_period(), value_name = "TIME")]
+    /// `off` to ask none.
+    #[arg(long, env = "SPARKGATE_SPARK_SUMMARY_PERIOD", default_value_t = default_period(), value_name = "TIME|off")]
     spark_summary_period: TimeOrOff,
 }
 
 impl SparkUi {
-    /// Returns the defaults, with a History Server.
-    pub(in crate::app) fn leading_to(history: Option<HistoryUrl>) -> Self {
-        Self { spark_history_url: history, ..Self::default() }
-    }
-
     pub(in crate::app) fn settings(&self) -> SparkUiSettings {
         SparkUiSettings {
             is_served: self.spark_ui,
@@ -39,12 +35,6 @@ impl SparkUi {
             history: self.spark_history_url.clone(),
             summary_period: self.spark_summary_period.0,
         }
-    }
-}
-
-impl Default for SparkUi {
-    fn default() -> Self {
-        Self { spark_ui: true, spark_ui_url: None, spark_history_url: None, spark_summary_period: default_period() }
     }
 }
 

@@ -8,8 +8,10 @@ use ipnet::IpNet;
 use crate::service::{LineageServer, WebhookSettings};
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Webhooks")]
 pub(in crate::app) struct Webhooks {
-    /// Networks (CIDR) that webhooks may lead to although they aren't the public internet, separated by commas, such as 10.1.2.0/24.
+    /// Networks (CIDR) that webhooks may lead to although they aren't the public internet, separated by commas, such as 10.1.2.0/24
+    /// (docs/integrate/webhooks.md).
     #[arg(long, env = "SPARKGATE_WEBHOOK_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     webhook_networks: Vec<IpNet>,
     /// Allow webhooks without TLS. What they send could be read on its way.
@@ -28,18 +30,6 @@ pub(in crate::app) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Returns the settings of a gateway on a laptop, whose webhooks may lead to the laptop itself.
-    pub(in crate::app) fn of_this_machine() -> Self {
-        let networks = ["127.0.0.0/8", "::1/128"].into_iter().filter_map(|network| network.parse().ok());
-        Self {
-            webhook_networks: networks.collect(),
-            webhook_http: true,
-            webhook_ports: Ports::defaults(),
-            openlineage_url: None,
-            openlineage_token_file: None,
-        }
-    }
-
     /// Returns the server that gets run events about all submissions, if there is one.
     pub(in crate::app) fn lineage_server(&self) -> Option<LineageServer> {
         let url = self.openlineage_url.clone()?;

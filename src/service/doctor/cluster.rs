@@ -62,7 +62,11 @@ fn version(server: &ApiServer) -> Finding {
             Finding::warning(CHECK, text, "upgrade Sparkgate when a release for this version is there")
         }
         Some(_) => Finding::ok(CHECK, format!("Kubernetes {version} is supported")),
-        None => Finding::warning(CHECK, format!("the version {version} can't be read"), "compare it with the README"),
+        None => Finding::warning(
+            CHECK,
+            format!("the version {version} can't be read"),
+            "compare it with docs/operate/install.md",
+        ),
     }
 }
 
@@ -182,7 +186,7 @@ pub async fn check_admission(cluster: &Cluster, access: Arc<AccessFile>, finding
         findings.push(Finding::ok(CHECK, "there are no tenants whose boundaries the cluster could enforce"));
         return;
     }
-    let remedy = "apply what `sparkgate admission` prints (docs/admission.md)";
+    let remedy = "apply what `sparkgate admission` prints (docs/operate/admission.md)";
     match Boundaries::new(cluster.clone(), access).missing().await {
         Ok(missing) if missing.is_empty() => {
             findings.push(Finding::ok(CHECK, "the cluster has all objects that enforce the boundaries of tenants"));

@@ -82,7 +82,7 @@ fn unusable(error: &ConnectError) -> Finding {
             "start Postgres, and check host, port, user and password of the URL (--database-url)"
         }
         ConnectError::Inspect { .. } | ConnectError::Migrate { .. } => {
-            "grant the role the rights of docs/reliability.md (\"Privileges\")"
+            "grant the role the rights of docs/operate/reliability.md (\"Privileges\")"
         }
     };
     let check = match error {
@@ -146,7 +146,7 @@ fn grants(server: &Server, missing: &[String]) -> Finding {
         return Finding::ok(CHECK, format!("the role {} may read and write all tables", server.user));
     }
     let text = format!("the role {} lacks rights: {}", server.user, missing.join(", "));
-    Finding::failure(CHECK, text, "grant them as the owner of the tables (docs/reliability.md, \"Privileges\")")
+    Finding::failure(CHECK, text, "grant them as the owner of the tables (docs/operate/reliability.md, \"Privileges\")")
 }
 
 /// The owner of a table may change it whatever it was granted.
@@ -159,7 +159,11 @@ fn audit(server: &Server) -> Finding {
         "the role {} owns the audit: a client with its password may change and delete entries, as the gateway never does",
         server.user
     );
-    Finding::warning(CHECK, text, "let another role own the tables, and migrate (docs/reliability.md, \"Privileges\")")
+    Finding::warning(
+        CHECK,
+        text,
+        "let another role own the tables, and migrate (docs/operate/reliability.md, \"Privileges\")",
+    )
 }
 
 /// Without these settings, Postgres may forget what it has confirmed.
@@ -183,7 +187,7 @@ fn durability(server: &Server) -> Vec<Finding> {
     let finding = |(check, is_safe, name, text): (_, bool, _, String)| match is_safe {
         true if name == "synchronous_commit" => Finding::ok(check, format!("{name} is {}", server.synchronous_commit)),
         true => Finding::ok(check, format!("{name} is on")),
-        false => Finding::failure(check, text, format!("set {name} = on (docs/reliability.md)")),
+        false => Finding::failure(check, text, format!("set {name} = on (docs/operate/reliability.md)")),
     };
     each.into_iter().map(finding).collect()
 }

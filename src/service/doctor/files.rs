@@ -18,7 +18,7 @@ pub async fn check_files(store: &FileStore, settings: &FileSettings) -> Finding 
     };
     let text = format!("files can be written, read and deleted in {}; drivers {place}", store.name());
     let remedy =
-        "check the URL (--files-url), and that the account may write, list, read and delete there (docs/files.md)";
+        "check the URL (--files-url), and that the account may write, list, read and delete there (docs/use/files.md)";
     tried("files.store", store, text, remedy).await
 }
 

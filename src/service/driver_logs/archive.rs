@@ -12,11 +12,14 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{DriverLogs, kept::cause_in};
+use super::{
+    DriverLogs,
+    kept::{Archived, cause_in},
+};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
     metrics::metrics,
-    service::error::error_chain,
+    service::error::{Error, error_chain},
     store::LogEnd,
     submission::{Outcome, PodEvent, State, SubmissionId},
     traces::{Span, SpanKind},
@@ -44,6 +47,11 @@ fn archive_span() -> Span {
 }
 
 impl DriverLogs {
+    /// Returns what was archived of an ended driver.
+    pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<Archived, Error> {
+        Ok(self.store.all().kept_log(id, attempt).await?.map(Archived::from).unwrap_or_default())
+    }
+
     /// Returns the current events of the driver pod of a submission that waits, or none if the cluster doesn't answer within a
     /// second.
     pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {

@@ -25,34 +25,39 @@ const ORPHANED: TimeDelta = TimeDelta::hours(24);
 const AT_ONCE: usize = 500;
 
 impl DriverLogs {
-    /// Stores the logs of followed pods from now on. Only the first call has an effect.
-    pub(in crate::service) fn keep_in(&self, objects: FileStore, installation: Uuid, settings: LogStoreSettings) {
-        let stored = Arc::new(Stored::new(self.store.clone(), objects.logs_of_installation(installation), settings));
-        let _ = self.keeper.set(Keeper::new(self.store.clone(), &self.cluster, stored));
-    }
-
-    /// Reads what a collector wrote from now on. Only the first call has an effect.
-    pub(in crate::service) fn collected_in(&self, logs: CollectedLogs) {
-        let _ = self.collected.set(logs);
+    /// Stores the logs of followed pods in a store, and reads those that a collector wrote.
+    pub(in crate::service) fn with_stores(
+        mut self,
+        installation: Uuid,
+        store: Option<(FileStore, LogStoreSettings)>,
+        collected: Option<CollectedLogs>,
+    ) -> Self {
+        self.keeper = store.map(|(objects, settings)| {
+            let objects = objects.logs_of_installation(installation);
+            let stored = Arc::new(Stored::new(self.store.clone(), objects, settings));
+            Keeper::new(self.store.clone(), &self.cluster, stored)
+        });
+        self.collected = collected;
+        self
     }
 
     /// Returns whether logs are stored.
     pub(in crate::service) fn are_stored(&self) -> bool {
-        self.keeper.get().is_some()
+        self.keeper.is_some()
     }
 
     pub(super) fn stored(&self) -> Option<&Arc<Stored>> {
-        self.keeper.get().map(Keeper::stored)
+        self.keeper.as_ref().map(Keeper::stored)
     }
 
     /// Starts a watch of this scope. Dropping the guard ends its streams.
     pub(in crate::service) fn begin(&self, scope: Option<&str>) -> Option<Keeping<'_>> {
-        self.keeper.get().map(|keeper| keeper.begin(scope))
+        self.keeper.as_ref().map(|keeper| keeper.begin(scope))
     }
 
     /// Takes in what the watch of a scope reports.
     pub(in crate::service) fn note(&self, scope: Option<&str>, report: &WatchReport) {
-        let Some(keeper) = self.keeper.get() else { return };
+        let Some(keeper) = &self.keeper else { return };
         match report {
             WatchReport::Driver(seen) => keeper.note_driver(scope, seen),
             WatchReport::Executor(seen) => keeper.note_executor(scope, seen),
@@ -63,14 +68,14 @@ impl DriverLogs {
 
     /// Waits until the log of an ended pod is stored, for a moment: a store that is away delays no driver.
     pub(super) async fn until_stored(&self, uid: &str) {
-        let Some(keeper) = self.keeper.get().filter(|keeper| !keeper.stored().is_away()) else { return };
+        let Some(keeper) = self.keeper.as_ref().filter(|keeper| !keeper.stored().is_away()) else { return };
         // Then the log waits on its node, as long as the pod exists.
         let _ = timeout(REST, keeper.until_done(uid)).await;
     }
 
     /// Returns how many logs are being stored, and how many wait for that.
     pub(in crate::service) fn streams(&self) -> (usize, usize) {
-        self.keeper.get().map(Keeper::streams).unwrap_or_default()
+        self.keeper.as_ref().map(Keeper::streams).unwrap_or_default()
     }
 
     /// Deletes the logs of submissions whose records were deleted. Returns how many submissions that were.

@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{DriverLogs, lines::Lines};
+use super::lines::Lines;
 use crate::{
-    service::error::Error,
     store::{KeptLog, LogEnd},
-    submission::{PodEvent, SubmissionId, cause},
+    submission::{PodEvent, cause},
 };
 
 /// How much of the end of a log is searched for the cause of a failure.
@@ -14,13 +13,6 @@ const CAUSE_LINES: u64 = 5000;
 /// Limits of the log tail that explains a failure.
 const TAIL_LINES: u64 = 20;
 const TAIL_BYTES: usize = 4096;
-
-impl DriverLogs {
-    /// Returns what was archived of an ended driver.
-    pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<Archived, Error> {
-        Ok(self.store.all().kept_log(id, attempt).await?.map(Archived::from).unwrap_or_default())
-    }
-}
 
 impl From<KeptLog> for Archived {
     fn from(kept: KeptLog) -> Self {

@@ -139,7 +139,7 @@ impl DriverLogs {
         target: &LogTarget,
         request: &LogRequest,
     ) -> Result<Option<BoxStream<'static, Result<Bytes, Error>>>, Error> {
-        let (Some(logs), Some(uid)) = (self.collected.get(), &target.pod_uid) else { return Ok(None) };
+        let (Some(logs), Some(uid)) = (&self.collected, &target.pod_uid) else { return Ok(None) };
         let of = CollectedFrom {
             namespace: &target.namespace,
             pod: &target.pod,

@@ -1,6 +1,6 @@
 //! Writes a log into the store, part by part, from the position at which its last writer ended.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use chrono::Utc;
 use tokio::{sync::Semaphore, time::Instant};
@@ -22,6 +22,8 @@ pub(super) struct LogWriter {
     folder: LogFolder,
     last: LogChunk,
     pub(super) lines: Lines,
+    /// Stored bytes that don't count for the record yet.
+    uncounted: u64,
     /// What follows `last`, with the times of its lines.
     text: Vec<u8>,
     /// When the text has to be stored.
@@ -38,7 +40,7 @@ impl LogWriter {
         }
         let last = index.last();
         let lines = Lines::after(last.position);
-        Ok(Some(Self { folder, last, lines, text: Vec::new(), due: None, small_parts: 0 }))
+        Ok(Some(Self { folder, last, lines, uncounted: 0, text: Vec::new(), due: None, small_parts: 0 }))
     }
 
     /// Takes what was read.
@@ -77,9 +79,15 @@ impl LogWriter {
         let _one = puts.acquire().await;
         self.last = self.folder.append(&self.last, &self.text, self.lines.position()).await?;
         metrics().log_stored_bytes.inc_by(self.text.len() as u64);
+        self.uncounted += self.text.len() as u64;
         self.small_parts = if self.has_part() { 0 } else { self.small_parts + 1 };
         (self.text, self.due) = (Vec::new(), None);
         Ok(())
+    }
+
+    /// Returns how many stored bytes have to be counted for the record, if there are at least so many.
+    pub(super) fn take_uncounted(&mut self, least: u64) -> Option<u64> {
+        (self.uncounted >= least.max(1)).then(|| mem::take(&mut self.uncounted))
     }
 
     /// Adds what is left of an incomplete last line.

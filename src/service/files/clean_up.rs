@@ -35,7 +35,7 @@ impl Files {
     /// # Errors
     /// The database fails. An object that can't be deleted is left to [`Files::sweep`].
     pub async fn clean_up(&self, believed_until: Option<DateTime<Utc>>) -> Result<SweptFiles, Error> {
-        let Some(kept) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        let Some(kept) = &self.kept else { return Ok(SweptFiles::default()) };
         if !kept.owner.is_ours(&kept.objects).await? {
             return Ok(SweptFiles::default());
         }
@@ -61,7 +61,7 @@ impl Files {
     /// # Errors
     /// The database or the store fails.
     pub async fn sweep(&self, now: DateTime<Utc>) -> Result<SweptFiles, Error> {
-        let Some(Kept { objects, owner, .. }) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        let Some(Kept { objects, owner, .. }) = &self.kept else { return Ok(SweptFiles::default()) };
         if !owner.is_ours(objects).await? {
             return Ok(SweptFiles::default());
         }

@@ -26,7 +26,7 @@ impl Files {
     /// Returns the signed URL under which the driver and the executors of a submission get a file; `None` if this gateway keeps none.
     /// The name is one of a URL, with escapes.
     pub fn url_of(&self, id: &SubmissionId, sha256: &str, name: &str) -> Option<String> {
-        let base = self.kept.get()?.settings.base_url.trim_end_matches('/');
+        let base = self.kept.as_ref()?.settings.base_url.trim_end_matches('/');
         let decoded = percent_decode_str(name).decode_utf8_lossy();
         let signature = signature_of(&self.installation, id, sha256, &decoded);
         Some(format!("{base}/v1/files/{sha256}/{id}/{signature}/{name}"))
@@ -34,7 +34,7 @@ impl Files {
 
     /// Returns the URI of a file in its store, if drivers read the store themselves.
     fn uri_of(&self, file: &FileRecord, name: &str) -> Option<String> {
-        let Kept { objects, settings, .. } = self.kept.get()?;
+        let Kept { objects, settings, .. } = self.kept.as_ref()?;
         let decoded = percent_decode_str(name).decode_utf8_lossy();
         let base = settings.driver_url.as_ref().filter(|_| FileStore::copies(file.size, &decoded))?;
         Some(format!("{}/{}", base.trim_end_matches('/'), objects.place_by_name(&file.object, name)))
@@ -84,7 +84,7 @@ impl Files {
             count_failure(&error);
             waits(error_chain(&error))
         };
-        let Some(kept) = self.kept.get() else { return waits(FileError::Off.to_string()) };
+        let Some(kept) = &self.kept else { return waits(FileError::Off.to_string()) };
         for file in files.iter().filter(|_| !is_begun) {
             match kept.objects.has(&file.object).await {
                 Ok(true) => {}

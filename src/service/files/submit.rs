@@ -51,7 +51,7 @@ impl Files {
     /// # Errors
     /// [`Error::Refused`] for a file that isn't there; [`Error::FilesUnavailable`].
     async fn find(&self, tenant: &str, request: &CreateSubmissionRequest, wanted: &[String]) -> Result<(), Error> {
-        let Some(kept) = self.kept.get() else {
+        let Some(kept) = &self.kept else {
             return Err(Refusal::field("appResource", FileError::Off.to_string()).into());
         };
         let found = self.store.files_of_tenant(tenant, wanted).await?;

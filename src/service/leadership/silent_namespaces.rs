@@ -8,6 +8,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::service::pauses::Pauses;
+
 const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -16,7 +18,7 @@ pub(super) struct SilentNamespaces(Mutex<HashMap<String, Silence>>);
 
 #[derive(Debug)]
 struct Silence {
-    pause: Duration,
+    pauses: Pauses,
     until: Instant,
 }
 
@@ -39,8 +41,10 @@ impl SilentNamespaces {
             all.remove(namespace);
             return;
         }
-        let pause = all.get(namespace).map_or(FIRST, |silence| (silence.pause * 2).min(LONGEST));
-        all.insert(namespace.to_owned(), Silence { pause, until: Instant::now() + pause });
+        let now = Instant::now();
+        let begin = || Silence { pauses: Pauses::new(FIRST, LONGEST), until: now };
+        let silence = all.entry(namespace.to_owned()).or_insert_with(begin);
+        silence.until = now + silence.pauses.next_pause();
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Silence>> {

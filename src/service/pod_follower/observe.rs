@@ -16,6 +16,7 @@ use crate::{
     service::{
         effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject},
         error::{Error, error_chain},
+        pauses::Pauses,
     },
     store::Live,
     submission::{
@@ -193,7 +194,7 @@ impl PodFollower {
     /// observation has to be set aside.
     async fn until_taken(&self, namespace: Option<&str>, sight: &Sight, first: Option<Follow>) -> Result<(), Error> {
         let mut first = first;
-        let (mut pause, mut tries) = (PAUSE, 0);
+        let (mut pauses, mut tries) = (Pauses::new(PAUSE, PAUSE_MAX), 0);
         loop {
             let machine = first.take().unwrap_or_else(|| sight.machine());
             let Err(error) = self.follow(&sight.subject(), machine).await else { return Ok(()) };
@@ -211,9 +212,9 @@ impl PodFollower {
             if !error.may_pass() || tries >= TRIES {
                 return Err(error);
             }
+            let pause = pauses.next_pause();
             tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "storing a pod observation failed: {}", error_chain(&error));
             sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
@@ -245,10 +246,11 @@ impl PodFollower {
     }
 
     async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
-        let (mut pause, mut tries) = (PAUSE, 0);
+        let mut pauses = Pauses::new(PAUSE, SET_ASIDE_PAUSE_MAX);
+        let (mut pause, mut tries) = (pauses.next_pause(), 0);
         loop {
             sleep(pause).await;
-            pause = (pause * 2).min(SET_ASIDE_PAUSE_MAX);
+            pause = pauses.next_pause();
             // Waiting for the row lock would occupy one of few connections.
             if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
                 continue;
@@ -290,12 +292,13 @@ impl PodFollower {
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         let finish = async move {
             let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, held: true, claim: None };
-            let mut pause = FINISH_PAUSE;
+            let mut pauses = Pauses::new(FINISH_PAUSE, FINISH_PAUSE_MAX);
             if matches!(machine.effect(), Effect::RestoreLabels(_)) {
                 // The client that removed them may remove them again.
                 sleep(RESTORE_PAUSE).await;
             }
             for _ in 0..FINISH_TRIES {
+                let pause = pauses.next_pause();
                 let one = effects.permit_to_finish(&namespace).await;
                 match effects.run(&subject, machine.clone()).await {
                     Ok(Settled::TryAgain(why)) => {
@@ -306,7 +309,6 @@ impl PodFollower {
                 }
                 drop(one);
                 sleep(pause).await;
-                pause = (pause * 2).min(FINISH_PAUSE_MAX);
             }
             tracing::error!(submission = %id, "writes to the driver pod {namespace}/{pod} given up until the next list");
         };
@@ -359,6 +361,8 @@ impl Sight {
             Self::Missed(live) => Follow::missed(Row {
                 state: live.state,
                 attempt: live.attempt,
+                namespace: live.namespace.clone(),
+                pod: (!live.pod.is_empty()).then(|| live.pod.clone()),
                 pod_uid: live.pod_uid.clone(),
                 kill: KillCause::default(),
             }),

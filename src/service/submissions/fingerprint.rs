@@ -195,6 +195,25 @@ mod tests {
         assert_eq!(found, stored.map(|each| each.map(str::to_owned)));
     }
 
+    /// The texts are those that the last release before the second version hashed for these requests: the request as JSON, then its
+    /// options as they were shown for debugging.
+    #[test]
+    fn a_digest_that_an_earlier_release_stored_is_recognized() {
+        let request = r#"{"clientSparkVersion":"","appResource":"local:///a.jar","mainClass":"A","appArgs":["1"],"sparkProperties":{"spark.a":"b"},"environmentVariables":{}}"#;
+        let none = "SubmissionOptions { idempotency_key: None, unique_name: None, labels: {}, start_timeout: None, run_timeout: None, \
+                    kill_grace: None, retries: Retries { infrastructure: None, application: None } }";
+        let all = "SubmissionOptions { idempotency_key: None, unique_name: Some(true), labels: {\"team\": \"data\"}, \
+                   start_timeout: Some(60s), run_timeout: Some(3600s), kill_grace: Some(5s), retries: Retries { infrastructure: Some(2), \
+                   application: None }, client_id: \"u-1\", wire: Kubeflow, spark_version: \"4.1\", webhook: \
+                   (\"https://example.org\", CloudEvents, [Finished]) }";
+        for (shown, options) in [(none, SubmissionOptions::default()), (all, all_options())] {
+            let stored = Sha256::new().chain_update(request).chain_update(shown).finalize();
+            assert!(of(&options).is_of(&stored), "{shown}");
+        }
+        let other = Sha256::new().chain_update(request).chain_update(none).finalize();
+        assert!(!of(&all_options()).is_of(&other));
+    }
+
     #[test]
     fn a_digest_is_of_one_request_with_one_key_of_the_installation() {
         let fingerprint = of(&all_options());

@@ -44,18 +44,45 @@ impl Submissions {
         if prepared.weight() <= if has_rules { SMALL_FOR_RULES } else { SMALL } {
             return render(&self.cluster, &self.installation, finalizer, rules, prepared, drawn);
         }
-        let large = async {
-            let place = self.rendering.acquire(&rules.tenant.name, "").await;
-            let (cluster, installation, rules) = (self.cluster.clone(), self.installation.clone(), rules.clone());
-            let (prepared, drawn) = (prepared.clone(), drawn.clone());
-            // The place is held as long as the thread works, also after the request has ended.
-            let work = spawn_blocking(move || {
-                let _place = place;
-                render(&cluster, &installation, finalizer, &rules, &prepared, &drawn)
-            });
-            work.await.map_err(|error| Error::Internal("building the driver failed".to_owned(), error.into()))?
-        };
-        let busy = || Error::Busy { tenant: rules.tenant.name.clone() };
-        timeout(DEADLINE, large).await.unwrap_or_else(|_| Err(busy()))
+        let (cluster, installation, prepared) = (self.cluster.clone(), self.installation.clone(), prepared.clone());
+        let (tenant, rules, drawn) = (rules.tenant.name.as_str(), rules.clone(), drawn.clone());
+        let work = move || render(&cluster, &installation, finalizer, &rules, &prepared, &drawn);
+        on_a_share(&self.rendering, tenant, work).await
+    }
+}
+
+/// Does work on a thread of a tenant's share.
+async fn on_a_share<T: Send + 'static>(
+    shares: &Shares,
+    tenant: &str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let large = async {
+        let place = shares.acquire(tenant, "").await;
+        // The place is held as long as the thread works, also after the request has ended.
+        let work = spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        work.await.map_err(|error| Error::Internal("building the driver failed".to_owned(), error.into()))?
+    };
+    let busy = || Error::Busy { tenant: tenant.to_owned() };
+    timeout(DEADLINE, large).await.unwrap_or_else(|_| Err(busy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenant_whose_share_is_occupied_is_told_to_try_again() {
+        let shares = Shares::new(1);
+        let occupied = shares.acquire("red", "").await;
+        let refused = on_a_share(&shares, "red", || Ok(())).await.unwrap_err();
+        assert!(matches!(&refused, Error::Busy { tenant } if tenant == "red"), "{refused}");
+        assert!(refused.may_pass() && refused.to_string().contains("other large drivers of tenant red"), "{refused}");
+        assert_eq!(on_a_share(&shares, "blue", || Ok(7)).await.unwrap(), 7, "others have shares of their own");
+        drop(occupied);
+        assert_eq!(on_a_share(&shares, "red", || Ok(7)).await.unwrap(), 7);
     }
 }

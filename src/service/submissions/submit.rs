@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, io, mem, sync::Arc};
 
 use super::{Submissions, fingerprint::Fingerprint, plan::proposed};
 use crate::{
+    access::TenantLimits,
     metrics::{metrics, text},
     service::{
         detached::to_its_end, encryption::StoredObjects, error::Error, options::SubmissionOptions,
         prepared::PreparedSubmission, redaction, session::Session, tenancy::TenantRules,
     },
     spark::CreateSubmissionRequest,
-    store::{self, Found, KeySpace, NewSubmission},
+    store::{self, Found, KeySpace, NewSubmission, ReachedBound, TenantBounds},
     submission::SubmissionId,
     traces::{Span, SpanKind, TraceContext, attribute},
 };
@@ -111,10 +112,13 @@ impl Submissions {
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
-        if let Some(most) = rules.tenant.limits.queued
-            && self.store.queued(tenant, most).await? >= most
-        {
-            return Err(Error::Full { tenant: tenant.clone(), most });
+        let TenantLimits { queued, record_bytes, .. } = rules.tenant.limits;
+        let bounds = TenantBounds { queued, record_bytes };
+        if let Some(bound) = self.store.reached_bound(tenant, &bounds).await? {
+            return Err(full(tenant, bound));
+        }
+        if rules.policy.is_some() {
+            rules.file.generation.number(&self.store).await?;
         }
         self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
         let mut drawn = self.store.draw().await?;
@@ -135,6 +139,7 @@ impl Submissions {
                 spark_user: self.spark().user.clone(),
                 spark_version: prepared.version,
                 options: prepared.options.kept(),
+                bounds,
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {
                     Some(_) => fingerprint.stored().to_vec(),
@@ -182,6 +187,7 @@ impl Submissions {
                     let (name, namespace) = wanted.unwrap_or_default();
                     return Err(Error::NameTaken { name, namespace, by });
                 }
+                store::Accepted::Full(bound) => return Err(full(tenant, bound)),
                 store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
                 // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
@@ -201,6 +207,14 @@ impl Submissions {
     }
 }
 
+fn full(tenant: &str, bound: ReachedBound) -> Error {
+    let tenant = tenant.to_owned();
+    match bound {
+        ReachedBound::Queued { most } => Error::Full { tenant, most },
+        ReachedBound::RecordBytes { bytes, most } => Error::RecordsFull { tenant, bytes, most },
+    }
+}
+
 /// Notes for the audit why a submission was denied. A reason of an invalid request may quote its values, so only the field is noted.
 fn deny(caller: &Session, error: &Error) {
     match error {
@@ -211,6 +225,7 @@ fn deny(caller: &Session, error: &Error) {
         | Error::ClientIdTaken { .. }
         | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
         Error::Full { .. }
+        | Error::RecordsFull { .. }
         | Error::Busy { .. }
         | Error::Unavailable(_)
         | Error::InDoubt { .. }

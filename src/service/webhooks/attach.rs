@@ -27,7 +27,7 @@ impl Attachment for Webhooks {
             return Err(Refusal::field("webhooks", format!("{} webhooks: there may be {MOST}", webhooks.len())));
         }
         for (at, webhook) in webhooks.iter().enumerate() {
-            let checked = self.settings().check(&webhook.url);
+            let checked = self.settings.check(&webhook.url);
             checked.map_err(|reason| Refusal::field(format!("webhooks[{at}].url"), reason))?;
             SigningSecret::parse(&webhook.secret, &format!("webhooks[{at}].secret"))?;
         }
@@ -64,6 +64,7 @@ impl Webhooks {
                 submission_id: Some(id.clone()),
                 filter: WebhookFilter { states: words(&webhook.states), ..WebhookFilter::default() },
                 secrets: secrets.seal(&own, &self.keys)?,
+                expires_in: None,
                 id: own,
             };
             self.store.attach_webhook(&new).await?;

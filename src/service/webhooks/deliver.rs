@@ -296,7 +296,7 @@ impl Webhooks {
     async fn receiver<'a>(&'a self, due: &'a DueWebhook) -> Result<Receiver<'a>, Error> {
         if due.webhook.is_of_installation() {
             let sender = self.lineage_sender()?;
-            let Some(server) = self.lineage.get() else {
+            let Some(server) = &self.lineage else {
                 let secrets = Err("this replica's settings name no lineage server".to_owned());
                 return Ok(Receiver { sender, url: &due.webhook.url, secrets });
             };
@@ -316,7 +316,7 @@ impl Webhooks {
         if let Some(sender) = self.sender.get() {
             return Ok(sender);
         }
-        let sender = Sender::new(self.settings().clone());
+        let sender = Sender::new(self.settings.clone());
         let sender =
             sender.map_err(|error| Error::Internal("creating the client of webhooks".to_owned(), error.into()))?;
         Ok(self.sender.get_or_init(|| sender))

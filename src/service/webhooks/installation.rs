@@ -14,14 +14,9 @@ use crate::{
 const ID: &str = "openlineage";
 
 impl Webhooks {
-    /// Sets the server that gets run events about all submissions. Only the first call has an effect.
-    pub(in crate::service) fn send_lineage_to(&self, server: LineageServer) {
-        let _ = self.lineage.set(server);
-    }
-
     /// Creates the webhook of the installation, or deletes it, as the settings have it.
     pub(super) async fn follow_settings(&self) -> Result<(), Error> {
-        match self.lineage.get() {
+        match &self.lineage {
             Some(LineageServer { url, .. }) => {
                 let format = MessageFormat::OpenLineage.as_str();
                 if self.store.put_installation_webhook(ID, url, format).await? {

@@ -1,6 +1,6 @@
 //! Creates, lists, rotates and deletes webhooks, shows their deliveries, and queues those again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use secrecy::SecretString;
@@ -15,7 +15,7 @@ use crate::{
     service::{detached::to_its_end, error::Error, options::webhook::MessageFormat, session::Session},
     spark::Refusal,
     store::{Delivery, NewWebhook, Webhook, WebhookFilter},
-    submission::{State, SubmissionId},
+    submission::{LONGEST_DURATION, State, SubmissionId},
 };
 
 /// The most webhooks of one tenant, not counting those of single submissions.
@@ -52,6 +52,8 @@ pub struct WebhookRequest {
     /// A secret of the client; one is generated otherwise.
     pub secret: Option<SecretString>,
     pub bearer_token: Option<SecretString>,
+    /// `None` for a webhook without an end.
+    pub expires_in: Option<Duration>,
 }
 
 /// A webhook with its new signing secret, which is known only here.
@@ -75,12 +77,16 @@ impl Webhooks {
     async fn insert(&self, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
         request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         let tenant = tenant(caller, &request)?;
-        let url = self.settings().check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
+        let url = self.settings.check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
         let secret = match &request.secret {
             Some(secret) => SigningSecret::parse(secret, "secret")?,
             None => SigningSecret::generate()?,
         };
         check_token(request.bearer_token.as_ref())?;
+        if request.expires_in.is_some_and(|life| life.is_zero() || life > LONGEST_DURATION) {
+            let reason = "a webhook lives for at least a second and at most ten years";
+            return Err(Refusal::field("expiresInSeconds", reason).into());
+        }
         let filter = filter(&request)?;
         let id = new_id()?;
         let secrets = Secrets::new(secret.clone(), request.bearer_token.as_ref());
@@ -94,6 +100,7 @@ impl Webhooks {
             own: request.submissions == Submissions::Own,
             submission_id: None,
             filter,
+            expires_in: request.expires_in.and_then(|life| i64::try_from(life.as_secs()).ok()),
         };
         let created = self.store.create_webhook(&new, MOST, caller.actor().as_ref()).await?;
         let webhook = created.ok_or_else(|| {

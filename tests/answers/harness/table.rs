@@ -1,4 +1,4 @@
-//! The meaning of each reply: the table of `docs/reliability.md`.
+//! The meaning of each reply: the table of `docs/operate/reliability.md`.
 
 use super::http::{Got, Reply};
 

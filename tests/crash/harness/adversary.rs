@@ -97,6 +97,7 @@ pub(crate) struct Deeds {
 #[derive(Clone)]
 pub(crate) struct Adversary {
     pods: Api<Pod>,
+    namespace: String,
     pool: PgPool,
     truth: Arc<Truth>,
     deeds: Arc<Mutex<Deeds>>,
@@ -115,12 +116,14 @@ struct Target {
 const TARGETS: &str = "SELECT s.id, attempt, names->>'driverPod' AS pod, pod_uid AS uid, i.id::text AS instance
      FROM submissions s CROSS JOIN installation i
      WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ($1 IS NULL OR (pod_uid IS NOT NULL) = $1)
+         AND namespace = $2
      ORDER BY number DESC LIMIT 60";
 
 impl Adversary {
     pub(crate) fn new(world: &World) -> Self {
         let pods = Api::namespaced(world.client.clone(), &world.namespace);
-        Self { pods, pool: world.pool.clone(), truth: world.truth.clone(), deeds: world.deeds.clone() }
+        let namespace = world.namespace.clone();
+        Self { pods, namespace, pool: world.pool.clone(), truth: world.truth.clone(), deeds: world.deeds.clone() }
     }
 
     /// Does one action to the pods of one submission, if it has any. No action is retried: servers may be down.
@@ -131,7 +134,7 @@ impl Adversary {
             Act::ForgeDriver | Act::Impersonate => None,
             _ => Some(true),
         };
-        let targets = sqlx::query_as::<_, Target>(TARGETS).bind(has_pod).fetch_all(&self.pool);
+        let targets = sqlx::query_as::<_, Target>(TARGETS).bind(has_pod).bind(&self.namespace).fetch_all(&self.pool);
         let Ok(targets) = targets.await else { return };
         let with_pod = |target: &&Target| {
             let known = |uid| self.truth.all().get(uid).is_some_and(|pod: &PodTruth| pod.job.is_some());

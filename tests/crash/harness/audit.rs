@@ -40,21 +40,21 @@ struct Status {
     code: Option<u16>,
 }
 
-/// Returns the driver pods that were created in the namespace. One is missing if the API server was killed between
+/// Returns the driver pods that were created in the namespaces. One is missing if the API server was killed between
 /// creating and logging it.
-pub(crate) fn made(log: &Path, namespace: &str) -> BTreeSet<Made> {
+pub(crate) fn made(log: &Path, namespaces: &[String]) -> BTreeSet<Made> {
     let lines = BufReader::new(File::open(log).unwrap()).split(b'\n');
-    let of_namespace = format!("\"namespace\":\"{namespace}\"");
+    let of_namespaces: Vec<_> = namespaces.iter().map(|name| format!("\"namespace\":\"{name}\"")).collect();
     let mut made = BTreeSet::new();
     for line in lines.map(Result::unwrap) {
         let text = String::from_utf8_lossy(&line);
         // A line that was cut off by a kill is no JSON.
         let Ok(event) = serde_json::from_str::<Event>(&text) else { continue };
-        if !text.contains(&of_namespace) {
+        if !of_namespaces.iter().any(|of_namespace| text.contains(of_namespace)) {
             continue;
         }
         let of_pod = event.object_ref.is_some_and(|object| {
-            object.subresource.is_none() && object.namespace.is_some_and(|name| name == namespace)
+            object.subresource.is_none() && object.namespace.is_some_and(|name| namespaces.contains(&name))
         });
         let answered = event.response_status.and_then(|status| status.code);
         if event.verb == "create" && of_pod && answered == Some(201) {

@@ -74,6 +74,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
     }
     let (adversary, pool) = (Adversary::new(world), world.pool.clone());
     let (client, namespace, webhook) = (world.client.clone(), world.namespace.clone(), &world.webhook);
+    let neighbours = world.neighbours.as_ref();
     let servers = world.servers.both();
     let dice = |purpose| Dice::new(seed, purpose);
     tokio::join!(
@@ -90,6 +91,11 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         misbehave(webhook, dice("webhooks"), blows),
         touch_pods(&adversary, dice("acts"), blows),
         lock(&pool, dice("locks"), blows),
+        async {
+            if let Some(neighbours) = neighbours {
+                neighbours.storm(dice("neighbours"), blows).await;
+            }
+        },
     );
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -18,8 +17,9 @@ use tokio::{
 
 use super::{
     dice::Dice,
-    http::{NoReply, Reply, get, post},
+    http::{Gateway, NoReply, Reply, get, post},
     plan::Job,
+    tenants::Tenant,
 };
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -47,15 +47,17 @@ pub(crate) struct Book {
 pub(crate) struct Clients {
     pub(crate) seed: u64,
     pub(crate) namespace: String,
-    pub(crate) gateways: Vec<SocketAddr>,
+    pub(crate) gateways: Vec<Gateway>,
+    /// Whether jobs are those of [`Tenant`]s, each in its namespace.
+    tenants: bool,
     book: Arc<Mutex<Book>>,
     /// The number of the next job.
     next: Arc<AtomicU32>,
 }
 
 impl Clients {
-    pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<SocketAddr>) -> Self {
-        Self { seed, namespace, gateways, book: Arc::default(), next: Arc::default() }
+    pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<Gateway>, tenants: bool) -> Self {
+        Self { seed, namespace, gateways, tenants, book: Arc::default(), next: Arc::default() }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -109,7 +111,7 @@ impl Clients {
 
     /// Reads an accepted submission on any gateway: whichever it is, it has the row.
     async fn read_back(&self, id: &str, number: u32) {
-        let gateway = *Dice::new(self.seed ^ u64::from(number), "read back").pick(&self.gateways).unwrap();
+        let gateway = Dice::new(self.seed ^ u64::from(number), "read back").pick(&self.gateways).unwrap();
         if let Some(reply) = get(gateway, &format!("/v1/submissions/{id}")).await
             && !matches!(reply.status, 200 | 500 | 503)
         {
@@ -118,7 +120,9 @@ impl Clients {
     }
 
     async fn submit_once(&self, number: u32) -> Option<String> {
-        let properties = json!({"spark.kubernetes.namespace": self.namespace,
+        let namespace =
+            if self.tenants { Tenant::of_job(number).namespace(&self.namespace) } else { self.namespace.clone() };
+        let properties = json!({"spark.kubernetes.namespace": namespace,
             "spark.kubernetes.container.image": "spark", "spark.app.name": "crash",
             "spark.sparkgate.maxRetries.infrastructure": Job::planned(self.seed, number).retries.to_string()});
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
@@ -147,7 +151,7 @@ impl Clients {
         let mut dice = Dice::new(self.seed ^ u64::from(number), path);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            let gateway = *dice.pick(&self.gateways).unwrap();
+            let gateway = dice.pick(&self.gateways).unwrap();
             match post(gateway, &format!("/v1/submissions/{path}"), body, LIMIT).await {
                 Err(NoReply::InDoubt) if !repeated => return None,
                 Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => {

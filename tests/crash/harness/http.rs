@@ -8,6 +8,23 @@ use tokio::{
     time::timeout,
 };
 
+/// A gateway as its clients reach it.
+#[derive(Debug, Clone)]
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    /// The `Authorization` header of their requests, if there are tenants.
+    pub(crate) credentials: Option<String>,
+}
+
+impl Gateway {
+    /// Returns the head of a request, without its end.
+    pub(crate) fn head(&self, method: &str, path: &str, version: &str) -> String {
+        let credentials = self.credentials.iter().map(|value| format!("Authorization: {value}\r\n"));
+        let credentials: String = credentials.collect();
+        format!("{method} {path} {version}\r\nHost: localhost\r\n{credentials}")
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -24,30 +41,27 @@ pub(crate) enum NoReply {
     InDoubt,
 }
 
-pub(crate) async fn post(address: SocketAddr, path: &str, body: &str, limit: Duration) -> Result<Reply, NoReply> {
-    let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(address)).await else {
+pub(crate) async fn post(gateway: &Gateway, path: &str, body: &str, limit: Duration) -> Result<Reply, NoReply> {
+    let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(gateway.address)).await else {
         return Err(NoReply::NotSent);
     };
-    match timeout(limit, exchange(stream, "POST", path, body)).await {
+    match timeout(limit, exchange(stream, &gateway.head("POST", path, "HTTP/1.1"), body)).await {
         Ok(Ok(text)) => parse(&text).ok_or(NoReply::InDoubt),
         Ok(Err(_)) | Err(_) => Err(NoReply::InDoubt),
     }
 }
 
 /// Reads a document; `None` without a reply.
-pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<Reply> {
-    let stream = TcpStream::connect(address).await.ok()?;
-    let text = timeout(Duration::from_secs(5), exchange(stream, "GET", path, "")).await.ok()?.ok()?;
+pub(crate) async fn get(gateway: &Gateway, path: &str) -> Option<Reply> {
+    let stream = TcpStream::connect(gateway.address).await.ok()?;
+    let head = gateway.head("GET", path, "HTTP/1.1");
+    let text = timeout(Duration::from_secs(5), exchange(stream, &head, "")).await.ok()?.ok()?;
     parse(&text)
 }
 
-async fn exchange(mut stream: TcpStream, method: &str, path: &str, body: &str) -> std::io::Result<String> {
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+async fn exchange(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<String> {
+    let rest = format!("Connection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{rest}{body}").as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

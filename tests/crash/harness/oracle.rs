@@ -13,6 +13,7 @@ use self::{
 };
 use super::{
     audit::{self, Made},
+    tenants::Tenant,
     truth::{Played, PodTruth},
     world::World,
 };
@@ -26,6 +27,7 @@ pub(crate) struct Row {
     pub(crate) reason: Option<String>,
     pub(crate) attempt: i32,
     pub(crate) pod_uid: Option<String>,
+    pub(crate) namespace: String,
 }
 
 /// The expected result if an outcome can't be known any more.
@@ -58,12 +60,12 @@ pub(crate) struct Verdict {
 /// Judges a run that has settled.
 pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let mut verdict = Verdict { violations: leftovers(world).await, ..Verdict::default() };
-    let rows = sqlx::query_as("SELECT id, state, exit_code, reason, attempt, pod_uid FROM submissions");
-    let rows: Vec<Row> = rows.fetch_all(&world.pool).await.unwrap();
+    let rows = "SELECT id, state, exit_code, reason, attempt, pod_uid, namespace FROM submissions WHERE number > $1";
+    let rows: Vec<Row> = sqlx::query_as(rows).bind(world.history.number).fetch_all(&world.pool).await.unwrap();
     let rows: BTreeMap<String, Row> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
     let recorded = recorded(world, &rows).await;
     let mut truth = world.truth.all().clone();
-    let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespace);
+    let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespaces);
     // Its labels may have been another submission's when the kubelet first saw it.
     for Made { submission, attempt, uid } in &made {
         if let Some(pod) = truth.get_mut(uid) {
@@ -77,15 +79,21 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     forged(world, &recorded, &mut verdict).await;
     let kills = world.clients.book().kills.clone();
     let usurped = world.deeds.lock().unwrap().usurped.clone();
+    let denied = world.neighbours.as_ref().map(|_| Tenant::Denied.namespace(&world.namespace));
     for row in rows.values() {
         *verdict.states.entry(row.state.clone()).or_default() += 1;
         let pod = row.pod_uid.as_ref().and_then(|uid| truth.get(uid));
-        let by_others = ByOthers { kill_asked: kills.contains(&row.id), usurped: usurped.contains(&row.id) };
+        let by_others = ByOthers {
+            kill_asked: kills.contains(&row.id),
+            // A webhook's denial may be final.
+            refused: usurped.contains(&row.id) || denied.as_ref() == Some(&row.namespace),
+        };
         if let Err(wrong) = expected(row, pod, by_others, unseen) {
             verdict.wrong_outcomes += 1;
-            let Row { id, state, exit_code, reason, attempt, pod_uid } = row;
-            let was =
-                format!("{state}, attempt {attempt}, exit code {exit_code:?}, reason {reason:?}, pod {pod_uid:?}");
+            let Row { id, state, exit_code, reason, attempt, pod_uid, namespace } = row;
+            let was = format!(
+                "{namespace}: {state}, attempt {attempt}, exit code {exit_code:?}, reason {reason:?}, pod {pod_uid:?}"
+            );
             verdict.violations.push(format!("{id}: {was}: {wrong}"));
         }
     }

@@ -98,7 +98,7 @@ fn put_off(book: &Book) -> Option<String> {
 async fn longest(clients: &Clients, end: Instant, longest: &mut Duration) {
     while Instant::now() < end {
         let asked = Instant::now();
-        let _ = post(clients.gateways[0], "/v1/submissions/kill/unknown", "", Duration::from_secs(10)).await;
+        let _ = post(&clients.gateways[0], "/v1/submissions/kill/unknown", "", Duration::from_secs(10)).await;
         *longest = asked.elapsed().max(*longest);
         sleep(Duration::from_millis(200)).await;
     }
@@ -112,7 +112,7 @@ async fn refusals(clients: &Clients, end: Instant, longest: &mut Duration, compl
     while Instant::now() + Duration::from_secs(2) < end {
         for gateway in &clients.gateways {
             let asked = Instant::now();
-            match post(*gateway, "/v1/submissions/create", &body.to_string(), Duration::from_secs(10)).await {
+            match post(gateway, "/v1/submissions/create", &body.to_string(), Duration::from_secs(10)).await {
                 Ok(reply) if reply.status == 503 && reply.retry_after => {}
                 Err(NoReply::NotSent) => complaints.push("a gateway ended with its database".to_owned()),
                 other if complaints.len() < 3 => complaints.push(format!("a create without a database: {other:?}")),

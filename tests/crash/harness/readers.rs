@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,7 +18,9 @@ use tokio::{
 
 use super::{
     dice::Dice,
-    http::{NoReply, get, post as send},
+    history::History,
+    http::{Gateway, NoReply, get, post as send},
+    tenants::Tenant,
     world::World,
 };
 
@@ -33,13 +34,15 @@ type Change = (String, i64, String);
 /// What one reader has read, by number, and what it found wrong.
 #[derive(Debug, Default)]
 struct Read {
+    /// The last event before the run.
+    from: i64,
     events: BTreeMap<i64, Change>,
     wrong: Vec<String>,
 }
 
 impl Read {
     fn last(&self) -> i64 {
-        self.events.last_key_value().map_or(0, |(number, _)| *number)
+        self.events.last_key_value().map_or(self.from, |(number, _)| *number)
     }
 
     /// Takes an event of a stream, which comes once and after all before it.
@@ -64,7 +67,7 @@ pub(crate) struct Readers {
     streamed: Arc<Mutex<Read>>,
     paged: Arc<Mutex<Read>>,
     received: Arc<Mutex<Received>>,
-    gateways: Vec<SocketAddr>,
+    gateways: Vec<Gateway>,
     _tasks: JoinSet<()>,
 }
 
@@ -75,10 +78,11 @@ impl Readers {
 
     /// Begins to read, before anything is submitted.
     pub(crate) async fn begin(world: &World) -> Self {
-        let gateways: Vec<SocketAddr> = world.replicas.iter().map(|replica| replica.address).collect();
+        let gateways = world.clients.gateways.clone();
+        let read = || Arc::new(Mutex::new(Read { from: world.history.event, ..Read::default() }));
         let mut readers = Self {
-            streamed: Arc::default(),
-            paged: Arc::default(),
+            streamed: read(),
+            paged: read(),
             received: Arc::default(),
             gateways: gateways.clone(),
             _tasks: JoinSet::new(),
@@ -87,9 +91,19 @@ impl Readers {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let router = Router::new().route("/", post(receive)).with_state(readers.received.clone());
         readers._tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        readers.subscribe(&url).await;
+        match &world.neighbours {
+            None => readers.subscribe(&url, None).await,
+            Some(neighbours) => {
+                for tenant in Tenant::ALL {
+                    readers.subscribe(&url, Some(tenant)).await;
+                }
+                for url in &neighbours.unheard {
+                    readers.subscribe(url, Some(Tenant::Unheard)).await;
+                }
+            }
+        }
         // A neighbour whose receiver takes no message.
-        readers.subscribe("http://127.0.0.1:1/").await;
+        readers.subscribe("http://127.0.0.1:1/", world.neighbours.as_ref().map(|_| Tenant::Unheard)).await;
         let (streamed, all) = (readers.streamed.clone(), gateways.clone());
         let dice = Dice::new(world.seed, "stream");
         readers._tasks.spawn(async move { stream(&all, &streamed, dice).await });
@@ -98,10 +112,14 @@ impl Readers {
         readers
     }
 
-    async fn subscribe(&self, url: &str) {
-        let body = json!({"url": url}).to_string();
+    async fn subscribe(&self, url: &str, tenant: Option<Tenant>) {
+        let mut body = json!({"url": url});
+        if let Some(tenant) = tenant {
+            body["tenant"] = tenant.name().into();
+        }
+        let body = body.to_string();
         loop {
-            match send(self.gateways[0], "/v1/webhooks", &body, Duration::from_secs(10)).await {
+            match send(&self.gateways[0], "/v1/webhooks", &body, Duration::from_secs(10)).await {
                 Ok(reply) if reply.status == 201 => return,
                 Ok(reply) if reply.status != 503 => panic!("creating a webhook: {reply:?}"),
                 Ok(_) | Err(NoReply::NotSent | NoReply::InDoubt) => sleep(PAUSE).await,
@@ -135,9 +153,10 @@ impl Readers {
     }
 
     async fn rows(&self, world: &World) -> Vec<(Option<i64>, Change)> {
-        let events = "SELECT sequence, submission_id, attempt::bigint, state FROM submission_events ORDER BY sequence";
+        let events = "SELECT sequence, submission_id, attempt::bigint, state FROM submission_events
+            WHERE sequence IS NULL OR sequence > $1 ORDER BY sequence";
         let rows: Vec<(Option<i64>, String, i64, String)> =
-            sqlx::query_as(events).fetch_all(&world.pool).await.unwrap();
+            sqlx::query_as(events).bind(world.history.event).fetch_all(&world.pool).await.unwrap();
         rows.into_iter().map(|(number, id, attempt, state)| (number, (id, attempt, state))).collect()
     }
 
@@ -162,23 +181,28 @@ impl Readers {
     /// The report of all usage is the sum of what the submissions say of theirs.
     async fn usage(&self) -> Vec<String> {
         let cores = |usage: &Value| usage["total"]["coreSeconds"].as_f64().unwrap_or_default();
-        let (mut all, mut after) = (0.0, String::new());
-        loop {
-            let Some(page) = get(self.gateways[0], &format!("/v1/submissions?limit=200{after}")).await else {
+        let (mut all, mut cursor) = (0.0, String::new());
+        'pages: loop {
+            let page = get(&self.gateways[0], &format!("/v1/submissions?limit=200{cursor}")).await;
+            let Some(page) = page.filter(|page| page.status == 200) else {
                 return vec!["submissions can't be listed".to_owned()];
             };
             for item in page.body["items"].as_array().into_iter().flatten() {
                 let id = item["id"].as_str().unwrap_or_default();
-                if let Some(one) = get(self.gateways[0], &format!("/v1/submissions/{id}")).await {
+                // They used nothing that was counted, and the newest come first.
+                if History::has(id) {
+                    break 'pages;
+                }
+                if let Some(one) = get(&self.gateways[0], &format!("/v1/submissions/{id}")).await {
                     all += cores(&one.body["usage"]);
                 }
             }
             match page.body["next"].as_str() {
-                Some(next) => after = format!("&after={next}"),
+                Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
         }
-        let Some(report) = get(self.gateways[0], "/v1/usage").await else { return vec!["no usage report".to_owned()] };
+        let Some(report) = get(&self.gateways[0], "/v1/usage").await else { return vec!["no usage report".to_owned()] };
         let reported = cores(&report.body["total"]);
         // Each document is rounded.
         let is_near = (reported - all).abs() <= 1.0 + all * 0.001;
@@ -223,9 +247,9 @@ async fn receive(State(received): State<Arc<Mutex<Received>>>, Json(message): Js
 }
 
 /// Follows the stream on one replica after the other, each time from the last event on.
-async fn stream(gateways: &[SocketAddr], read: &Mutex<Read>, mut dice: Dice) {
+async fn stream(gateways: &[Gateway], read: &Mutex<Read>, mut dice: Dice) {
     loop {
-        let gateway = *dice.pick(gateways).unwrap();
+        let gateway = dice.pick(gateways).unwrap();
         let last = read.lock().unwrap().last();
         // The end of a connection is the end of a stream, however it came.
         let _ = stream_of(gateway, last, read).await;
@@ -233,12 +257,11 @@ async fn stream(gateways: &[SocketAddr], read: &Mutex<Read>, mut dice: Dice) {
     }
 }
 
-async fn stream_of(gateway: SocketAddr, last: i64, read: &Mutex<Read>) -> std::io::Result<()> {
-    let mut connection = TcpStream::connect(gateway).await?;
+async fn stream_of(gateway: &Gateway, last: i64, read: &Mutex<Read>) -> std::io::Result<()> {
+    let mut connection = TcpStream::connect(gateway.address).await?;
     // Version 1.0 has no chunks.
-    let request = format!(
-        "GET /v1/events?after=0 HTTP/1.0\r\nHost: localhost\r\nAccept: text/event-stream\r\nLast-Event-ID: {last}\r\n\r\n"
-    );
+    let head = gateway.head("GET", "/v1/events?after=0", "HTTP/1.0");
+    let request = format!("{head}Accept: text/event-stream\r\nLast-Event-ID: {last}\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut lines = BufReader::new(connection).lines();
     let status = timeout(SILENCE, lines.next_line()).await??.unwrap_or_default();
@@ -258,9 +281,9 @@ async fn stream_of(gateway: SocketAddr, last: i64, read: &Mutex<Read>) -> std::i
 }
 
 /// Reads page after page, each on any replica.
-async fn pages(gateways: &[SocketAddr], read: &Mutex<Read>, mut dice: Dice) {
+async fn pages(gateways: &[Gateway], read: &Mutex<Read>, mut dice: Dice) {
     loop {
-        let gateway = *dice.pick(gateways).unwrap();
+        let gateway = dice.pick(gateways).unwrap();
         let last = read.lock().unwrap().last();
         let page = get(gateway, &format!("/v1/events?after={last}&limit=50")).await;
         match page {

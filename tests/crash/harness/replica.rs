@@ -54,7 +54,7 @@ impl Replica {
         program: PathBuf,
         number: usize,
         namespace: &str,
-        options: &[&str],
+        options: &[String],
         servers: &Servers,
         seed: u64,
     ) -> Self {
@@ -71,10 +71,9 @@ impl Replica {
             None => std::io::Write::write_all(&mut file, direct.as_bytes()).unwrap(),
         }
         let address = upstream(free_port());
-        let mut arguments: Vec<String> =
-            ["serve", "--namespaces", namespace, "--kubeconfig"].iter().map(|&word| word.to_owned()).collect();
+        let mut arguments: Vec<String> = ["serve", "--kubeconfig"].iter().map(|&word| word.to_owned()).collect();
         arguments.extend([kubeconfig.display().to_string(), "--listen".to_owned(), address.to_string()]);
-        arguments.extend(options.iter().map(|&option| option.to_owned()));
+        arguments.extend_from_slice(options);
         let database_url = servers.postgres.gateway_url(namespace, database.address().port()).unwrap();
         let log = guard().directory().join(format!("{name}.log"));
         let program = Mutex::new(program);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers};
+use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers, world::Setting};
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -16,6 +16,7 @@ pub(crate) struct Report {
     pub(crate) put_off: usize,
     pub(crate) kills_asked: usize,
     pub(crate) replicas: usize,
+    pub(crate) setting: Setting,
     pub(crate) blows: Blows,
     pub(crate) starts: usize,
     pub(crate) replies_lost: usize,
@@ -42,6 +43,9 @@ impl fmt::Display for Report {
         line("refused (503, or no process listened)", self.put_off.to_string())?;
         line("kills requested by clients", self.kills_asked.to_string())?;
         line("replicas", self.replicas.to_string())?;
+        let tenants = if self.setting.tenants { "5, 3 of them bad neighbours" } else { "1" };
+        line("tenants", tenants.to_owned())?;
+        line("submissions from before", self.setting.old.to_string())?;
         line("replicas killed (SIGKILL)", format!("{}, {} starts in all", blows.kills, self.starts))?;
         line("replicas stopped for 4 to 8 s", blows.pauses.to_string())?;
         line("Postgres killed", blows.postgres.to_string())?;

@@ -93,7 +93,7 @@ pub(crate) async fn play(program: PathBuf, seed: u64, backup: Backup, drivers: D
     world.hold.send_replace(false);
     until("a cursor from the lost time is refused", LIMIT, async || {
         let target = format!("/v1/events?after={cursor}");
-        let replies = world.replicas.iter().map(|replica| get(replica.address, &target));
+        let replies = world.clients.gateways.iter().map(|gateway| get(gateway, &target));
         join_all(replies).await.into_iter().all(|reply| reply.is_some_and(|reply| reply.status == 410))
     })
     .await;

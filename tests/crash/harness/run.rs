@@ -12,7 +12,7 @@ use super::{
     replica::Replica,
     report::Report,
     takeover,
-    world::World,
+    world::{Setting, World},
 };
 
 /// The time that readers get to reach the end.
@@ -26,6 +26,7 @@ pub(crate) struct Run {
     /// The number of jobs to be accepted.
     pub(crate) jobs: u32,
     pub(crate) replicas: usize,
+    pub(crate) setting: Setting,
     pub(crate) blows: Blows,
     /// How often to measure a takeover afterwards.
     pub(crate) takeovers: usize,
@@ -38,7 +39,8 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn play(&self) -> Report {
         let began = Instant::now();
-        let mut world = World::new(self.program.clone(), self.seed, self.replicas, Readers::OPTIONS).await;
+        let mut world =
+            World::set(self.program.clone(), self.seed, self.replicas, Readers::OPTIONS, self.setting).await;
         let readers = Readers::begin(&world).await;
         self.say(began, "everything is up, the storm begins");
         let clients = world.clients.clone();
@@ -77,6 +79,7 @@ impl Run {
             put_off: book.put_off,
             kills_asked: book.kills.len(),
             replicas: self.replicas,
+            setting: self.setting,
             blows: self.blows.clone(),
             starts: sum(Replica::starts),
             replies_lost: sum(|replica| replica.database.replies_lost() + replica.cluster.replies_lost()),

@@ -25,7 +25,7 @@ pub(crate) async fn measure(world: &World, times: usize) -> Takeovers {
     for nth in 0..times {
         let replica = world.replicas[nth % world.replicas.len()].clone();
         let mut clients = world.clients.clone();
-        clients.gateways = vec![replica.address];
+        clients.gateways = vec![clients.gateways[nth % world.replicas.len()].clone()];
         join_all((0..BURST).map(|_| clients.submit())).await;
         replica.kill();
         let killed = Instant::now();

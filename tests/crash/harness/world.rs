@@ -1,4 +1,4 @@
-//! The environment of a run: a namespace, a database and some replicas.
+//! The environment of a run: a namespace or those of tenants, a database and some replicas.
 
 use std::{
     path::PathBuf,
@@ -18,17 +18,34 @@ use super::{
     adversary::Deeds,
     clients::Clients,
     dice::Dice,
+    history::History,
+    http::Gateway,
     kubelet::Kubelet,
     process::until,
     replica::Replica,
     servers::{Borrowed, borrow, grant},
+    tenants::{self, Neighbours, Tenant},
     truth::Truth,
 };
 use crate::webhook::{Conduct, Webhook};
 
+/// What a world has besides a namespace and its replicas.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Setting {
+    /// Tenants, some of which are bad neighbours.
+    pub(crate) tenants: bool,
+    /// Submissions that ended before the run.
+    pub(crate) old: u32,
+}
+
 pub(crate) struct World {
     pub(crate) seed: u64,
+    /// The namespace at which the storm is aimed; the name of the database.
     pub(crate) namespace: String,
+    /// All namespaces of drivers.
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) history: History,
+    pub(crate) neighbours: Option<Neighbours>,
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) clients: Clients,
     pub(crate) truth: Arc<Truth>,
@@ -49,19 +66,46 @@ pub(crate) struct World {
 impl World {
     /// Starts everything; returns when the replicas are ready. `options` go to each `sparkgate serve`.
     pub(crate) async fn new(program: PathBuf, seed: u64, replicas: usize, options: &[&str]) -> Self {
+        Self::set(program, seed, replicas, options, Setting::default()).await
+    }
+
+    /// Does the same in this setting.
+    pub(crate) async fn set(program: PathBuf, seed: u64, replicas: usize, options: &[&str], setting: Setting) -> Self {
         let mut servers = borrow().await;
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
         let client = servers.both().kubernetes.client().await;
-        servers.both().kubernetes.create_namespace(&namespace).await;
+        let namespaces: Vec<String> = if setting.tenants {
+            Tenant::ALL.into_iter().map(|tenant| tenant.namespace(&namespace)).collect()
+        } else {
+            vec![namespace.clone()]
+        };
+        for namespace in &namespaces {
+            servers.both().kubernetes.create_namespace(namespace).await;
+        }
         let webhook = Webhook::start(client.clone(), &namespace).await;
         let pool = servers.both().postgres.create_database(&namespace).await;
         servers.both().postgres.migrate(&program, &namespace, &pool).await;
+        let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        options.extend(["--namespaces".to_owned(), namespaces.join(",")]);
+        let (mut credentials, mut neighbours) = (None, None);
+        if setting.tenants {
+            options.extend(["--access-file".to_owned(), tenants::access_file(&namespace)]);
+            let postgres = &servers.both().postgres;
+            let url = postgres.url(&namespace, postgres.port).unwrap();
+            credentials = Some(tenants::credentials(&program, &url).await);
+            neighbours = Some(Neighbours::begin(&client, &namespace).await);
+        }
+        let mut history = History::default();
+        if setting.old > 0 {
+            let tenant = if setting.tenants { Tenant::Struck.name() } else { "default" };
+            history = History::write(&pool, &namespace, tenant, setting.old.into()).await;
+        }
 
         let mut tasks = JoinSet::new();
         let mut started = Vec::new();
         for number in 0..replicas {
             let replica =
-                Arc::new(Replica::new(program.clone(), number, &namespace, options, servers.both(), seed).await);
+                Arc::new(Replica::new(program.clone(), number, &namespace, &options, servers.both(), seed).await);
             replica.start();
             let kept = replica.clone();
             tasks.spawn(async move { kept.keep_up(Dice::new(seed, &format!("restarts {number}"))).await });
@@ -69,20 +113,26 @@ impl World {
         }
         let (hold, held) = watch::channel(false);
         let truth = Arc::<Truth>::default();
-        let kubelet = Kubelet {
-            client: servers.both().kubernetes.client().await,
-            namespace: namespace.clone(),
-            seed,
-            truth: truth.clone(),
-            hold: held,
-        };
-        tasks.spawn(kubelet.play());
-        let gateways = started.iter().map(|replica| replica.address).collect();
-        let clients = Clients::new(seed, namespace.clone(), gateways);
+        for namespace in &namespaces {
+            let kubelet = Kubelet {
+                client: servers.both().kubernetes.client().await,
+                namespace: namespace.clone(),
+                seed,
+                truth: truth.clone(),
+                hold: held.clone(),
+            };
+            tasks.spawn(kubelet.play());
+        }
+        let gateway = |replica: &Arc<Replica>| Gateway { address: replica.address, credentials: credentials.clone() };
+        let gateways = started.iter().map(gateway).collect();
+        let clients = Clients::new(seed, namespace.clone(), gateways, setting.tenants);
         tasks.spawn(hurry(pool.clone()));
         let world = Self {
             seed,
             namespace,
+            namespaces,
+            history,
+            neighbours,
             replicas: started,
             clients,
             truth,
@@ -123,6 +173,9 @@ impl World {
         servers.postgres.ready().await;
         servers.kubernetes.ready().await;
         grant(&self.client, &self.namespace).await;
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.calm().await;
+        }
         for replica in &self.replicas {
             replica.calm();
             replica.start();

@@ -11,7 +11,7 @@ use sparkgate::{
         apiserver,
         node::{self, NodeConfig, Spark},
     },
-    service::{Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog, Service},
+    service::{Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog, Service, Setup},
     submission::{DriverState, SubmissionId},
 };
 use sqlx::PgPool;
@@ -64,14 +64,19 @@ impl Site {
     }
 
     /// Stores logs from now on, in [`Self::store_dir`].
-    pub(crate) fn store_logs(&mut self) {
-        self.store_logs_up_to(1 << 30);
+    pub(crate) async fn store_logs(&mut self) {
+        self.store_logs_up_to(1 << 30).await;
     }
 
-    pub(crate) fn store_logs_up_to(&mut self, largest: u64) {
-        self.world.look_away();
+    pub(crate) async fn store_logs_up_to(&mut self, largest: u64) {
         let store = FileStore::open(self.store_dir().to_str().unwrap()).unwrap();
-        self.service().store_logs(store, LogStoreSettings { largest });
+        self.configure(|setup| setup.logs = Some((store, LogStoreSettings { largest }))).await;
+    }
+
+    /// Replaces the gateway by one with other settings.
+    pub(crate) async fn configure(&mut self, change: impl FnOnce(&mut Setup)) {
+        self.world.look_away();
+        self.world.configure(change).await;
         self.world.watch();
     }
 
@@ -85,7 +90,7 @@ impl Site {
         let mut world = World::on(pool.clone(), client.clone(), namespace.clone()).await;
         world.admin = admin.clone();
         self.world = world;
-        self.store_logs();
+        self.store_logs().await;
     }
 
     /// Creates executor 7 as a driver would. It runs a shell command, in which `$GO` names the same file as for drivers.

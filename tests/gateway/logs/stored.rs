@@ -74,7 +74,7 @@ fn print(from: u32, to: u32) -> String {
 #[sqlx::test]
 async fn an_executors_log_is_read_after_its_pod_is_gone(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch("exec sleep 300").await;
     site.execute(&id, &format!("echo one; sleep 1.1; printf 'two\\nthree\\n'; {WAIT}; echo four")).await;
     let mut following = site.open(&id, &LogRequest { follow: true, ..EXECUTOR }).await;
@@ -105,7 +105,7 @@ async fn an_executors_log_is_read_after_its_pod_is_gone(pool: PgPool) {
 #[sqlx::test]
 async fn the_log_of_a_pod_that_was_removed_before_its_end_is_not_whole(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch("exec sleep 300").await;
     site.execute(&id, "echo one; exec sleep 300").await;
     until_written(&site.store_dir()).await;
@@ -119,7 +119,7 @@ async fn the_log_of_a_pod_that_was_removed_before_its_end_is_not_whole(pool: PgP
 #[sqlx::test]
 async fn a_drivers_whole_log_is_read_after_its_pod_is_gone(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch(&format!("{}; printf 'a\\0b'", print(1, 20_000))).await;
     site.until(&id, DriverState::Finished).await;
     let all = lines(1, 20_000) + "a\0b";
@@ -136,7 +136,7 @@ async fn a_drivers_whole_log_is_read_after_its_pod_is_gone(pool: PgPool) {
 #[sqlx::test]
 async fn another_gateway_continues_a_log_without_a_gap(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch(&format!("{}; {WAIT}; {}", print(1, 5000), print(5001, 10_000))).await;
     until_written(&site.store_dir()).await;
     let first = files(&site.store_dir());
@@ -153,7 +153,7 @@ async fn another_gateway_continues_a_log_without_a_gap(pool: PgPool) {
 #[sqlx::test]
 async fn a_store_that_is_away_delays_no_driver_and_leaves_the_archive(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     // A file where a directory has to be.
     fs::remove_dir_all(site.store_dir()).unwrap();
     fs::write(site.store_dir(), "").unwrap();
@@ -171,7 +171,7 @@ async fn a_store_that_is_away_delays_no_driver_and_leaves_the_archive(pool: PgPo
 #[sqlx::test]
 async fn a_log_that_is_too_large_has_its_head_and_the_archived_end(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs_up_to(200 << 10);
+    site.store_logs_up_to(200 << 10).await;
     let id = site.launch(&print(1, 20_000)).await;
     site.until(&id, DriverState::Finished).await;
     let is_cut = |name: &String| name == "cut";
@@ -188,7 +188,7 @@ async fn a_log_that_is_too_large_has_its_head_and_the_archived_end(pool: PgPool)
 #[sqlx::test]
 async fn the_log_of_a_pod_with_forged_labels_is_not_stored(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch("echo genuine; exec sleep 300").await;
     site.until(&id, DriverState::Running).await;
     let mut forged = site.world.driver().await;
@@ -217,12 +217,18 @@ async fn the_log_of_a_pod_with_forged_labels_is_not_stored(pool: PgPool) {
 #[sqlx::test]
 async fn logs_go_with_the_record_of_their_submission(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let (old, new) = (site.launch("echo old").await, site.launch("echo new").await);
     for id in [&old, &new] {
         site.until(id, DriverState::Finished).await;
         assert!(!stored(&site, id, &LogRequest::default()).await.is_empty());
     }
+    // What is stored counts for the record: the lines with their times.
+    let counted = "SELECT record_bytes - octet_length(objects) - octet_length(request::text)
+                       - coalesce((SELECT octet_length(log) FROM kept_logs k WHERE k.submission_id = id), 0)
+                   FROM submissions JOIN manifests m ON m.submission_id = id WHERE id = $1";
+    let counted: i64 = sqlx::query_scalar(counted).bind(new.as_str()).fetch_one(&site.world.pool).await.unwrap();
+    assert!(counted > 0, "{counted}");
     let logs = &site.service().logs;
     assert_eq!(logs.sweep(Utc::now() + TimeDelta::hours(25)).await.unwrap(), 0, "both have records");
     for table in ["submission_events", "submissions"] {
@@ -238,10 +244,11 @@ async fn logs_go_with_the_record_of_their_submission(pool: PgPool) {
 
 #[sqlx::test]
 async fn what_a_collector_wrote_is_read_when_the_pod_is_gone(pool: PgPool) {
-    let site = Site::new(pool).await;
+    let mut site = Site::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
     let template = format!("{}/{{namespace}}/{{uid}}/{{container}}.log", dir.path().display());
-    site.service().read_collected_logs(CollectedLogs::open(&template).unwrap());
+    let collected = CollectedLogs::open(&template).unwrap();
+    site.configure(|setup| setup.collected_logs = Some(collected)).await;
     let id = site.launch("echo from the pod").await;
     let pod = site.world.driver().await.metadata;
     site.until(&id, DriverState::Finished).await;
@@ -259,7 +266,7 @@ async fn what_a_collector_wrote_is_read_when_the_pod_is_gone(pool: PgPool) {
 #[sqlx::test]
 async fn the_source_is_named_and_the_console_shows_an_executor_that_is_gone(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    site.store_logs();
+    site.store_logs().await;
     let id = site.launch("exec sleep 300").await;
     site.execute(&id, "echo from the executor").await;
     assert_eq!(stored(&site, &id, &EXECUTOR).await, "from the executor\n");

@@ -5,14 +5,13 @@ use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
     service::Service,
-    spark::SparkVersion,
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use super::ask;
 use crate::{
-    files::{keep_files, sha256},
-    support::{Answer, BODY_LIMIT, send, service},
+    files::{keeping, settings as file_settings, sha256},
+    support::{Answer, BODY_LIMIT, send},
     world::job,
 };
 
@@ -30,13 +29,11 @@ pub(super) struct Place {
 impl Place {
     pub(super) async fn new(pool: PgPool) -> Self {
         let settings = || HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-        let own = service(SparkVersion::V4_3, pool.clone()).await;
         let files = tempfile::tempdir().unwrap();
-        keep_files(&own, files.path());
+        let own = keeping(pool.clone(), files.path(), file_settings(None)).await;
         let options = pool.connect_options().as_ref().clone();
         let other = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
-        let other_service = service(SparkVersion::V4_3, other.clone()).await;
-        keep_files(&other_service, files.path());
+        let other_service = keeping(other.clone(), files.path(), file_settings(None)).await;
         let cut_off = router(other_service, settings()).unwrap();
         other.close().await;
         Self {

@@ -15,7 +15,7 @@ use sparkgate::{
 };
 
 use crate::{
-    files::{a_drop, keep_files_of_fast_clients, sha256},
+    files::{a_drop, keeping, of_fast_clients, sha256},
     support::{Answer, BODY_LIMIT, send, service},
     world::job,
 };
@@ -184,9 +184,8 @@ async fn without_files(place: &Place) -> Router {
 
 /// Returns a gateway whose clients are too slow at once.
 async fn impatient(place: &Place) -> (Router, tempfile::TempDir) {
-    let service = service(SparkVersion::V4_3, place.pool.clone()).await;
     let dir = tempfile::tempdir().unwrap();
-    keep_files_of_fast_clients(&service, dir.path());
+    let service = keeping(place.pool.clone(), dir.path(), of_fast_clients()).await;
     (axum_router(service, HttpSettings::default()).unwrap(), dir)
 }
 

@@ -117,6 +117,7 @@ impl Both {
             principal: "anonymous:anonymous".to_owned(),
             actor: None,
             options: Options::default(),
+            bounds: Default::default(),
             trace: None,
             fingerprint: Vec::new(),
             origins: Default::default(),

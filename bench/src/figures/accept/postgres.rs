@@ -78,6 +78,7 @@ fn submission() -> anyhow::Result<NewSubmission> {
         principal: "anonymous:anonymous".to_owned(),
         actor: None,
         options: Options::default(),
+        bounds: Default::default(),
         trace: None,
         fingerprint: vec![7; 32],
         origins: Default::default(),

@@ -27,7 +27,7 @@ pub(super) enum Trouble {
     Hanging,
     /// A transaction locks rows of submissions, and users try to kill these.
     LockedRows,
-    /// A transaction locks the table of executors, and users try to read it.
+    /// A transaction locks the table of past usage, and users try to read it.
     LockedTable,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Trouble {
             Self::Denied => "a namespace whose webhook denies everything",
             Self::Hanging => "a namespace whose webhook hangs",
             Self::LockedRows => "locked rows, and 16 clients that kill them",
-            Self::LockedTable => "locked executors, and 16 clients that read them",
+            Self::LockedTable => "locked usage, and 16 clients that read it",
         })
     }
 }
@@ -81,7 +81,7 @@ impl Trouble {
         };
         let ids: Vec<String> = sqlx::query_scalar(statement).bind(BAD).fetch_all(&mut lock).await?;
         if !is_rows {
-            sqlx::raw_sql("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut lock).await?;
+            sqlx::raw_sql("LOCK TABLE usage_by_day IN ACCESS EXCLUSIVE MODE").execute(&mut lock).await?;
         }
         made.lock = Some(lock);
         for id in ids.into_iter().cycle().take(READERS) {
@@ -97,7 +97,7 @@ async fn ask_for_ever(address: SocketAddr, id: String, kill: bool) {
             let asked = if kill {
                 connection.post(&format!("/v1/submissions/kill/{id}"), "{}".into()).await
             } else {
-                connection.get(&format!("/v1/submissions/{id}/executors")).await
+                connection.get("/v1/usage").await
             };
             drop(asked);
         }

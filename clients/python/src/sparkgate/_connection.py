@@ -1,6 +1,6 @@
 """Which gateway is called and how: from arguments, the environment, and the contexts of the user.
 
-The rules are those of the command line (`docs/client.md` of the gateway).
+The rules are those of the command line (`docs/use/client.md` of the gateway).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to do about a failure. Generated from docs/failures.md: don't edit this file."""
+"""What to do about a failure. Generated from docs/reference/failures.md: don't edit this file."""
 
 REMEDIES = {
     "APPLICATION_ERROR": "message has the exception, if the log has one. Otherwise read logTail, then the whole log with sparkgate logs ID. Exit code 137 (SIGKILL) without OUT_OF_MEMORY is often memory, too",

@@ -62,7 +62,7 @@ class FieldError:
 class ApiError(SparkgateError):
     """The gateway's refusal: a problem document (RFC 9457), or the response of a proxy, which has no `code`.
 
-    The codes are listed in the gateway's `docs/problems.md`.
+    The codes are listed in the gateway's `docs/reference/problems.md`.
     """
 
     def __init__(self, status: int, document: Mapping[str, Any], *, request_id: str | None, retryable: bool) -> None:

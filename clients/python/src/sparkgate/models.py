@@ -285,11 +285,11 @@ class Problem(Document):
     status: int
     title: str
     type: str
-    """The kind of problem; `docs/problems.md` lists all kinds."""
+    """The kind of problem; `docs/reference/problems.md` lists all kinds."""
 
 
 class Role(OpenEnum):
-    """A role in a tenant (docs/access.md)."""
+    """A role in a tenant (docs/operate/access.md)."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -553,6 +553,8 @@ class NewWebhook(Document):
 
     bearer_token: str | None = Field(None, alias="bearerToken")
     """What the receiver gets as `Authorization: Bearer`. It is never shown."""
+    expires_in_seconds: int | None = Field(None, alias="expiresInSeconds")
+    """How long changes are sent; without it, until the webhook is deleted."""
     filter: WebhookFilter | None = None
     format: WebhookFormat | None = None
     secret: str | None = None
@@ -641,6 +643,8 @@ class Webhook(Document):
     created_at: datetime = Field(..., alias="createdAt")
     created_by: str | None = Field(None, alias="createdBy")
     """The principal that created it. Absent if it is that of the installation, which a setting of the gateway creates."""
+    expires_at: datetime | None = Field(None, alias="expiresAt")
+    """Later changes aren't sent, and the webhook is deleted a week later."""
     filter: WebhookFilter
     format: WebhookFormat
     id: str

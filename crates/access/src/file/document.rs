@@ -135,6 +135,7 @@ pub(super) struct TenantLimitsDocument {
     pub(super) subscribers: Option<u32>,
     pub(super) log_readers: Option<u32>,
     pub(super) file_bytes: Option<u64>,
+    pub(super) record_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]

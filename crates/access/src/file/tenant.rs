@@ -65,6 +65,7 @@ fn tenant(
             subscribers: limits.subscribers,
             log_readers: limits.log_readers,
             file_bytes: limits.file_bytes,
+            record_bytes: limits.record_bytes,
         },
         prices: document.prices.map(|document| prices(document, &format!("{path}.prices"), faults)),
         policy: document.policy,

@@ -37,7 +37,13 @@ fn the_example_is_valid() {
     );
     assert_eq!(
         analytics.limits,
-        TenantLimits { queued: Some(1000), subscribers: Some(100), log_readers: Some(50), file_bytes: Some(1 << 30) }
+        TenantLimits {
+            queued: Some(1000),
+            subscribers: Some(100),
+            log_readers: Some(50),
+            file_bytes: Some(1 << 30),
+            record_bytes: Some(10 << 30),
+        }
     );
     assert!(analytics.named_defaults.matches("nightly-7") && !analytics.named_defaults.matches("huge"));
     let authentication = access.authentication().unwrap();
@@ -51,7 +57,7 @@ fn the_example_is_valid() {
 
 #[test]
 fn the_first_file_of_the_documentation_is_valid() {
-    let page = include_str!("../../../../docs/access.md");
+    let page = include_str!("../../../../docs/operate/access.md");
     let (_, block) = page.split_once("```yaml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let lines: Vec<_> = block.lines().map(|line| line.strip_prefix("   ").unwrap_or(line)).collect();

@@ -97,6 +97,7 @@ struct Document {
     submission_id: Option<String>,
     filter: Filter,
     created_at: Option<DateTime<Utc>>,
+    expires_at: Option<DateTime<Utc>>,
     previous_secret_until: Option<DateTime<Utc>>,
 }
 
@@ -258,6 +259,7 @@ fn describe(webhook: &Document, now: DateTime<Utc>) -> String {
     fields.add("Labels", filter.labels().collect::<Vec<_>>().join(", "));
     fields.add("Created by", webhook.created_by.clone());
     fields.add("Created", webhook.created_at.map(at));
+    fields.add("Ends", webhook.expires_at.map(at));
     let old = webhook.previous_secret_until.filter(|until| *until > now);
     fields.add("Old secret", old.map(|until| format!("signs, too, until {}", at(until))));
     fields.finish()

@@ -236,12 +236,12 @@ fn the_fields_are_sorted_by_name() {
 
 #[test]
 fn each_rule_of_the_table_is_documented() {
-    let page = include_str!("../../../../docs/policy.md");
+    let page = include_str!("../../../../docs/operate/policy.md");
     for object_type in &OBJECT_TYPES {
         each_list(object_type.fields, &mut |fields| {
             for field in fields {
                 if let Treatment::Ruled(rule) | Treatment::Refused(rule, _) = field.treatment {
-                    assert!(page.contains(&format!("`{rule}`")), "docs/policy.md lacks `{rule}`");
+                    assert!(page.contains(&format!("`{rule}`")), "docs/operate/policy.md lacks `{rule}`");
                 }
             }
         });

@@ -175,7 +175,7 @@ fn a_rule_that_would_take_too_long_on_a_driver_refuses_it() {
 
 #[test]
 fn the_example_of_the_documentation_permits_a_usual_driver() {
-    let page = include_str!("../../../../docs/policy.md");
+    let page = include_str!("../../../../docs/operate/policy.md");
     let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let document: Value = serde_saphyr::from_str(yaml).unwrap();
     let driver = |team: &str| {

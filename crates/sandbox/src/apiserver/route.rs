@@ -23,6 +23,9 @@ pub(super) async fn serve(State(server): State<Apiserver>, request: Request) -> 
     if path == review::PATH && request.method() == Method::POST {
         return review::review(request.into_body()).await;
     }
+    if path == review::WHO && request.method() == Method::POST {
+        return review::who(request.into_body()).await;
+    }
     match Target::parse(path) {
         Some(target) => dispatch(server, target, request).await.unwrap_or_else(Failure::into_response),
         None if path.starts_with("/api/v1/") || path.starts_with("/apis/networking.k8s.io/v1/") => {

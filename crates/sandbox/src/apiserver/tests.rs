@@ -60,6 +60,15 @@ async fn an_access_review_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_client_is_told_its_name() {
+    let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    let (status, text) = send(&Apiserver::default(), "POST", review::WHO, review).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &answer["status"]["userInfo"]["username"]), (StatusCode::CREATED, &json!("sandbox")));
+    assert_eq!(answer["kind"], "SelfSubjectReview");
+}
+
+#[tokio::test]
 async fn logs_come_from_the_kubelet() {
     let (listener, port) = listen().await;
     let kubelet = Router::new().route(

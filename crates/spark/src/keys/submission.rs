@@ -41,11 +41,11 @@ pub(super) const KEYS: [Key; 13] = [
     client(
         "spark.home",
         "0.5.0",
-        "where spark-submit finds its conf directory; here the operator gives one ([submitter.md](submitter.md))",
+        "where spark-submit finds its conf directory; here the operator gives one ([submitter.md](../use/submitter.md))",
     ),
     client(
         "spark.sparkgate.defaults",
         "-",
-        "Sparkgate's own: the named defaults to use ([submitter.md](submitter.md)); not passed to the driver",
+        "Sparkgate's own: the named defaults to use ([submitter.md](../use/submitter.md)); not passed to the driver",
     ),
 ];

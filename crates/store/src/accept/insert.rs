@@ -1,11 +1,14 @@
 //! The statement that accepts a group of submissions: their rows, objects and first events, all of them or none.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs, types::Json};
 
-use super::{Drawn, NewSubmission};
+use super::{Drawn, NewSubmission, TenantBounds, bounds::signed};
 use crate::{
     AuditEntry, Error, Store,
     error::{likewise, within},
@@ -129,41 +132,50 @@ fn may_be_of_one(error: &Error) -> bool {
 /// Its id, a preallocated number, the time of that allocation, and the entry of the audit.
 type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
 
-/// The statement, with a join, columns and their values for encrypted objects, and a part of its `WITH` list. All statements
-/// insert keys in the same order, so that two groups never wait for each other.
+/// The statement, with a join, columns and their values for encrypted objects, the bounds of tenants, and a part of its `WITH` list. All
+/// statements insert keys in the same order, so that two groups never wait for each other; tenants are locked before any key.
 macro_rules! statement {
-    (origins: $origins:literal, join: $join:literal, row: $row:literal = $row_values:literal, manifest: $manifest:literal, audited: $audited:expr, entry: $entry:expr) => {
+    (origins: $origins:expr, join: $join:expr, bytes: $bytes:expr, row: $row:expr, row_values: $row_values:expr, manifest: $manifest:expr, permitted: $permitted:expr, from: $from:literal, audited: $audited:expr, entry: $entry:expr) => {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], "#,
+            SELECT *, "#,
+            $bytes,
+            r#" AS bytes
+            FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], "#,
             $origins,
             r#"::text[])
             AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire, origins)"#,
             $join,
             r#"
-        ), accepted AS (
+        )"#,
+            $permitted,
+            r#", accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
                 kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context,
-                client_id, wire, origins"#,
+                client_id, wire, origins, record_bytes"#,
             $row,
             r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
                 run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
-                max_retries_application, tenant, principal, trace_context, client_id, wire, origins::jsonb"#,
+                max_retries_application, tenant, principal, trace_context, client_id, wire, origins::jsonb, bytes"#,
             $row_values,
             r#"
-            FROM new ORDER BY owner, idempotency_key, tenant, principal
+            FROM "#,
+            $from,
+            r#" ORDER BY owner, idempotency_key, tenant, principal
             ON CONFLICT DO NOTHING
-            RETURNING id, attempt, state, created_at, tenant, principal
+            RETURNING id, attempt, state, created_at, tenant, principal, record_bytes
         ), rendered AS (
             INSERT INTO manifests (submission_id, objects"#,
             $manifest,
             ") SELECT id, objects",
             $manifest,
             r#" FROM new JOIN accepted USING (id)
+        ), counted AS (
+            INSERT INTO record_bytes SELECT tenant, sum(accepted.record_bytes) FROM accepted GROUP BY tenant
         )"#,
             $audited,
             r#"
@@ -171,6 +183,32 @@ macro_rules! statement {
         SELECT id, attempt, state, created_at FROM accepted
         RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp(), "#,
             $entry
+        )
+    };
+}
+
+/// Selects the submissions that don't exceed the bounds of their tenants.
+macro_rules! permitted {
+    ($tenants:literal, $queued:literal, $bytes:literal) => {
+        concat!(
+            r#", bounds AS MATERIALIZED (
+            SELECT tenant,
+                CASE WHEN queued IS NOT NULL THEN queued - locked_queued(tenant, queued) END AS places,
+                CASE WHEN most IS NOT NULL THEN most - locked_record_bytes(tenant) END AS room
+            FROM (SELECT * FROM unnest("#,
+            $tenants,
+            "::text[], ",
+            $queued,
+            "::bigint[], ",
+            $bytes,
+            r#"::bigint[]) AS bounds (tenant, queued, most) ORDER BY tenant OFFSET 0) AS sorted
+        ), permitted AS MATERIALIZED (
+            SELECT placed.* FROM (
+                SELECT *, row_number() OVER before AS place, sum(bytes) OVER before AS total
+                FROM new WINDOW before AS (PARTITION BY tenant ORDER BY number)
+            ) AS placed LEFT JOIN bounds USING (tenant)
+            WHERE (place <= places) IS NOT FALSE AND (total <= room) IS NOT FALSE
+        )"#
         )
     };
 }
@@ -198,33 +236,69 @@ macro_rules! entry {
     };
 }
 
-const PLAIN: &str = statement!(origins: "$28", join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
-const AUDITED: &str =
-    statement!(origins: "$32", join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
-/// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
-const SEALED: &str = statement!(
-    origins: "$35",
-    join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
-    row: ", sealed, claimed_by"
-        = ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
-    manifest: ", sealed_key, sealed",
-    audited: audited!(),
-    entry: entry!("$34")
-);
+/// What counts for a record when it is accepted.
+macro_rules! bytes {
+    ($more:literal) => {
+        concat!("(octet_length(request) + octet_length(objects)", $more, ")::bigint")
+    };
+}
 
-fn statement<'a>(
-    rows: &'a [Row<'a>],
-    with_spares: bool,
-    with_entries: bool,
-) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
+macro_rules! plain {
+    (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
+        statement!(origins: $origins, join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: "", entry: "NULL::jsonb")
+    };
+}
+
+macro_rules! audited_one {
+    (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
+        statement!(origins: $origins, join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: audited!(), entry: entry!("$31"))
+    };
+}
+
+/// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
+macro_rules! sealed_one {
+    (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
+        statement!(
+            origins: $origins,
+            join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
+            bytes: bytes!(" + coalesce(octet_length(sealed), 0)"),
+            row: ", sealed, claimed_by",
+            row_values: ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
+            manifest: ", sealed_key, sealed",
+            permitted: $permitted,
+            from: $from,
+            audited: audited!(),
+            entry: entry!("$34")
+        )
+    };
+}
+
+const PLAIN: &str = plain!(origins: "$28", permitted: "", from: "new");
+const AUDITED: &str = audited_one!(origins: "$32", permitted: "", from: "new");
+const SEALED: &str = sealed_one!(origins: "$35", permitted: "", from: "new");
+const PLAIN_BOUNDED: &str = plain!(origins: "$28", permitted: permitted!("$29", "$30", "$31"), from: "permitted");
+const AUDITED_BOUNDED: &str =
+    audited_one!(origins: "$32", permitted: permitted!("$33", "$34", "$35"), from: "permitted");
+const SEALED_BOUNDED: &str = sealed_one!(origins: "$35", permitted: permitted!("$36", "$37", "$38"), from: "permitted");
+
+fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> Statement<'a> {
     let actors: Vec<_> =
         rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.actor.as_ref()?))).collect();
     let sealed: Vec<_> =
         rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.sealed.as_ref()?))).collect();
-    let text = match (sealed.is_empty(), actors.is_empty()) {
-        (true, true) => PLAIN,
-        (true, false) => AUDITED,
-        (false, _) => SEALED,
+    let bounds: BTreeMap<_, _> = rows
+        .iter()
+        .filter(|row| !row.new.bounds.is_none())
+        .map(|row| (row.new.tenant.as_str(), row.new.bounds))
+        .collect();
+    let (is_plain, is_sealed) = (sealed.is_empty() && actors.is_empty(), !sealed.is_empty());
+    let text = match (is_plain, is_sealed, bounds.is_empty()) {
+        (true, _, true) => PLAIN,
+        (true, _, false) => PLAIN_BOUNDED,
+        (false, false, true) => AUDITED,
+        (false, false, false) => AUDITED_BOUNDED,
+        (false, true, true) => SEALED,
+        (false, true, false) => SEALED_BOUNDED,
     };
     let origins = column(rows, |row| row.origins.as_str());
     let statement = sqlx::query_as(text)
@@ -255,24 +329,38 @@ fn statement<'a>(
         .bind(rare(rows, |row| row.new.trace.as_deref()))
         .bind(rare(rows, |row| row.new.options.client_id.as_deref()))
         .bind(rare(rows, |row| row.new.options.wire.map(Wire::as_str)));
-    if text == PLAIN {
-        return statement.bind(origins);
+    if is_plain {
+        return bound(statement.bind(origins), &bounds);
     }
     let (ids, actors): (Vec<_>, Vec<_>) = actors.into_iter().unzip();
     let statement = statement
         .bind(ids)
         .bind(actors.iter().map(|actor| actor.address.as_deref()).collect::<Vec<_>>())
         .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>());
-    if text == AUDITED {
-        return statement.bind(with_entries).bind(origins);
+    if !is_sealed {
+        return bound(statement.bind(with_entries).bind(origins), &bounds);
     }
     let (ids, sealed): (Vec<_>, Vec<_>) = sealed.into_iter().unzip();
-    statement
+    let statement = statement
         .bind(ids)
         .bind(sealed.iter().map(|sealed| sealed.key.as_str()).collect::<Vec<_>>())
         .bind(sealed.iter().map(|sealed| sealed.text.as_slice()).collect::<Vec<_>>())
         .bind(with_entries)
-        .bind(origins)
+        .bind(origins);
+    bound(statement, &bounds)
+}
+
+type Statement<'a> = QueryAs<'a, Postgres, Inserted, PgArguments>;
+
+/// Adds the bounds of tenants, if one has any.
+fn bound<'a>(statement: Statement<'a>, bounds: &BTreeMap<&'a str, TenantBounds>) -> Statement<'a> {
+    if bounds.is_empty() {
+        return statement;
+    }
+    statement
+        .bind(bounds.keys().copied().collect::<Vec<_>>())
+        .bind(bounds.values().map(|bounds| bounds.queued.map(signed)).collect::<Vec<_>>())
+        .bind(bounds.values().map(|bounds| bounds.record_bytes.map(signed)).collect::<Vec<_>>())
 }
 
 /// Returns a column that few submissions have. If none has it, the array is empty: `unnest` fills it up with NULL.

@@ -19,6 +19,8 @@ const UNACCEPTED: &str = "interval '1 hour'";
 /// How long deliveries are kept: those that arrived, and those that were given up.
 const DELIVERED_KEPT: &str = "interval '1 day'";
 const DEAD_KEPT: &str = "interval '30 days'";
+/// How long an expired webhook is kept, with its deliveries.
+const EXPIRED_KEPT: &str = "interval '7 days'";
 
 /// A later try than this was planned while the clock of the database was ahead. Pauses are shorter.
 const IMPOSSIBLE: &str = "interval '2 hours'";
@@ -156,7 +158,8 @@ impl Store {
                  CROSS JOIN LATERAL (VALUES (s.tenant), ('')) AS whose (tenant)
                  JOIN hooks w ON w.tenant = whose.tenant
                  LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = s.event_attempt
-                 WHERE s.sequence > w.since
+                 WHERE s.sequence > w.since AND w.tenant_gone_at IS NULL
+                   AND coalesce(w.expires_at, 'infinity') > clock_timestamp()
                    -- The original tells of what the database was copied with.
                    AND s.number > (SELECT copied_until FROM installation)
                    AND (NOT w.own OR w.principal = s.principal)
@@ -245,7 +248,7 @@ impl Store {
         })
     }
 
-    /// Deletes up to `limit` of each: old deliveries, deliveries of deleted webhooks, and webhooks of submissions that are gone, once
+    /// Deletes up to `limit` of each: old deliveries, deliveries of deleted webhooks, webhooks that expired a week ago, and webhooks of submissions that are gone, once
     /// their deliveries have ended. Returns how many rows that were. The time is the earlier one of the database's and this machine's
     /// clocks, one of which may be ahead. Tries that were planned while the clock of the database was ahead are due.
     pub async fn clean_up_webhooks(&self, limit: u32) -> Result<u64, Error> {
@@ -278,8 +281,13 @@ impl Store {
                        AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.webhook_id = w.id AND status = 'pending')
                      LIMIT $1))
                  RETURNING 1
+             ), expired AS (
+                 DELETE FROM webhooks WHERE id = ANY (ARRAY(
+                     SELECT id FROM webhooks
+                     WHERE submission_id IS NULL AND expires_at < least(now(), $2) - {EXPIRED_KEPT} LIMIT $1))
+                 RETURNING 1
              )
-             SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM needless)"
+             SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM needless) + (SELECT count(*) FROM expired)"
         );
         let deleted = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
             .bind(i64::from(limit))

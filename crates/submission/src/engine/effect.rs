@@ -149,6 +149,9 @@ pub enum Found {
 pub struct Row {
     pub state: State,
     pub attempt: i32,
+    pub namespace: String,
+    /// The name of the attempt's pod. `None` if it isn't stored yet: the launch of a later attempt stores it.
+    pub pod: Option<String>,
     pub pod_uid: Option<String>,
     /// The cause, if the submission is being killed.
     pub kill: KillCause,

@@ -196,9 +196,13 @@ impl Machine for Follow {
     }
 }
 
-/// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
+/// Returns whether the pod belongs to the submission's current attempt: it is where the row says, under the name that the row says, and
+/// its uid or its identity proves it. Labels alone never do.
 fn stands_for(row: &Row, seen: &PodObservation) -> bool {
-    row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
+    row.attempt == seen.attempt
+        && row.namespace == seen.namespace
+        && row.pod.as_ref().is_none_or(|name| *name == seen.pod)
+        && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
 }
 
 /// Returns whether the pod belongs to a later attempt of a live submission. The row may still get there.

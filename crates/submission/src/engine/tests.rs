@@ -32,7 +32,14 @@ fn running() -> PodObservation {
 }
 
 fn row(state: State, uid: Option<&str>) -> Row {
-    Row { state, attempt: 1, pod_uid: uid.map(str::to_owned), kill: KillCause::Request }
+    Row {
+        state,
+        attempt: 1,
+        namespace: "spark".to_owned(),
+        pod: Some("pi-driver".to_owned()),
+        pod_uid: uid.map(str::to_owned),
+        kill: KillCause::Request,
+    }
 }
 
 /// Passes the answers in order and returns the requested effects.
@@ -202,12 +209,28 @@ fn an_outcome_is_committed_before_the_finalizer_is_removed() {
 }
 
 #[test]
+fn the_end_of_another_pod_than_the_one_of_the_row_ends_no_submission() {
+    let ended = seen(Phase::Failed, exit(1));
+    let follow = |row: Row| run(Follow::seen(Box::new(ended.clone())), [EffectResult::Row(Some(row))]).remove(1);
+    assert_eq!(ends(&follow(row(State::Running, None))), Some(State::Failed));
+    for other in [
+        Row { namespace: "other".to_owned(), ..row(State::Running, None) },
+        Row { pod: Some("other-driver".to_owned()), ..row(State::Running, None) },
+    ] {
+        assert_eq!(follow(other), Effect::RemoveFinalizer("u".into()));
+    }
+}
+
+#[test]
 fn a_driver_without_a_submission_is_deleted_after_a_second_look_up() {
     let rows = [
         None,
         Some(row(State::Lost, Some("u"))),
         Some(row(State::Running, Some("v"))),
         Some(Row { attempt: 2, ..row(State::Running, None) }),
+        // Another pod of ours than the one that the row names: a database of the same installation created it.
+        Some(Row { namespace: "other".to_owned(), ..row(State::Running, None) }),
+        Some(Row { pod: Some("other-driver".to_owned()), ..row(State::Running, None) }),
     ];
     for row in rows {
         let fresh = EffectResult::Found(Found::There(Box::new(running())));
@@ -416,7 +439,7 @@ fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again()
 #[test]
 fn a_pod_of_a_later_attempt_than_that_of_a_restored_row_is_left_to_its_launch() {
     let second = PodObservation { attempt: 2, ..running() };
-    let of = |state, attempt, uid| EffectResult::Row(Some(Row { attempt, ..row(state, uid) }));
+    let of = |state, attempt, uid| EffectResult::Row(Some(Row { attempt, pod: None, ..row(state, uid) }));
     let done = Effect::Settle(Settled::Done);
     let follow = |answer| run(Follow::seen(Box::new(second.clone())), [answer]).remove(1);
     assert_eq!(follow(of(State::Running, 1, Some("first"))), done, "the row is an attempt behind");

@@ -1,4 +1,4 @@
-//! What to do about a failure, or while a submission waits: the words of `docs/failures.md`, by code.
+//! What to do about a failure, or while a submission waits: the words of `docs/reference/failures.md`, by code.
 
 use super::FailureCode;
 

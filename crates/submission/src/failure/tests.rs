@@ -7,10 +7,10 @@ fn failed(exit_code: impl Into<Option<i32>>, reason: &str) -> FailureCode {
 
 #[test]
 fn the_page_of_failures_lists_every_code_with_its_class() {
-    let page = include_str!("../../../../docs/failures.md");
+    let page = include_str!("../../../../docs/reference/failures.md");
     for code in FailureCode::ALL {
         let row = format!("| `{code}` | {} |", code.class().as_str());
-        assert!(page.contains(&row), "docs/failures.md lacks {row}");
+        assert!(page.contains(&row), "docs/reference/failures.md lacks {row}");
     }
 }
 

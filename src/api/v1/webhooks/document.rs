@@ -1,6 +1,6 @@
 //! A webhook as the API represents it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub(in crate::api::v1) struct Webhook {
     submission_id: Option<String>,
     filter: Filter,
     created_at: DateTime<Utc>,
+    /// Later changes aren't sent, and the webhook is deleted a week later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<DateTime<Utc>>,
     /// Until then, messages are signed with the previous secret, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_secret_until: Option<DateTime<Utc>>,
@@ -127,6 +130,9 @@ pub(in crate::api::v1) struct NewWebhook {
     secret: Option<String>,
     /// What the receiver gets as `Authorization: Bearer`. It is never shown.
     bearer_token: Option<String>,
+    /// How long changes are sent; without it, until the webhook is deleted.
+    #[schema(example = 7_776_000, minimum = 1, maximum = 315_619_200)]
+    expires_in_seconds: Option<u64>,
 }
 
 impl NewWebhook {
@@ -152,6 +158,7 @@ impl NewWebhook {
             labels,
             secret: self.secret.map(Into::into),
             bearer_token: self.bearer_token.map(Into::into),
+            expires_in: self.expires_in_seconds.map(Duration::from_secs),
         })
     }
 }
@@ -179,6 +186,7 @@ impl From<service::Webhook> for Webhook {
                 labels: row.filter.labels,
             },
             created_at: row.created_at,
+            expires_at: row.expires_at,
             previous_secret_until: row.previous_until,
             secret: None,
         }

@@ -82,7 +82,7 @@ fn a_secret_is_not_quoted() {
 
 #[test]
 fn the_example_of_the_documentation_can_be_used() {
-    let page = include_str!("../../../../docs/operations.md");
+    let page = include_str!("../../../../docs/operate/operations.md");
     let example = page.split("```").find_map(|part| part.strip_prefix("toml\n")).unwrap();
     let file = parse(example);
     assert!(file.faults.is_empty() && file.entries.len() > 5, "{:?}", file.faults);

@@ -17,6 +17,7 @@ use crate::{
     service::{
         driver_logs::{stored::Stored, writer::LogWriter},
         error::error_chain,
+        pauses::Pauses,
         shares::Place,
     },
     store::LogTarget,
@@ -29,6 +30,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const EARLIER: TimeDelta = TimeDelta::seconds(1);
 /// How long a stream may last after the end of its container: that of a failed node never ends.
 const AFTER_END: Duration = Duration::from_secs(10);
+/// Bytes after which a log that is being stored counts for the record of its submission.
+const COUNTED: u64 = 1 << 20;
 /// Tries to read what an ended container wrote, of which none brought anything new.
 const LAST_TRIES: u32 = 5;
 /// Tries to find the row of a pod: that of an executor is written after its first observation. The pause doubles after each.
@@ -45,14 +48,13 @@ pub(super) struct Reading {
 /// The pauses between the tries of a call of the store, which are repeated however long it is away.
 struct Patience<'a> {
     stored: &'a Stored,
-    pause: Duration,
+    pauses: Pauses,
 }
 
 impl Patience<'_> {
     async fn wait_after(&mut self, error: &(dyn std::error::Error + Send + Sync + 'static)) {
         self.stored.failed(error);
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        sleep(self.pauses.next_pause()).await;
     }
 }
 
@@ -83,7 +85,7 @@ impl Reading {
     /// Returns what the database knows of the pod. `None` if it isn't the recorded one: other clients may have put our labels on any pod.
     async fn target(&self) -> Option<LogTarget> {
         let Source { submission: id, attempt, executor, pod, uid } = &self.source;
-        let mut pause = CHECK_PAUSE;
+        let mut pauses = Pauses::new(CHECK_PAUSE, PAUSE_MAX);
         for _ in 0..CHECKS {
             let found = {
                 let _one = self.parts.checks.acquire().await;
@@ -98,8 +100,7 @@ impl Reading {
                 Ok(_) => {}
                 Err(error) => tracing::debug!(submission = %id, "{}", error_chain(&error)),
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(pauses.next_pause()).await;
         }
         tracing::debug!(submission = %id, pod, "the log of a pod that isn't recorded is not stored");
         None
@@ -230,6 +231,16 @@ impl Reading {
                 return Read::Broken;
             }
             self.parts.stored.wrote();
+            self.count(writer, COUNTED).await;
+        }
+    }
+
+    /// Counts what was stored for the record of the submission, if it is at least so much.
+    async fn count(&self, writer: &mut LogWriter, least: u64) {
+        let Some(bytes) = writer.take_uncounted(least) else { return };
+        let submission = &self.source.submission;
+        if let Err(error) = self.parts.store.add_record_bytes(submission, bytes).await {
+            tracing::debug!(%submission, bytes, "bytes of a stored log aren't counted: {}", error_chain(&error));
         }
     }
 
@@ -248,6 +259,7 @@ impl Reading {
             writer.cut(self.parts.stored.settings.largest);
         }
         self.store(writer).await;
+        self.count(writer, 1).await;
         let mut patience = self.patience();
         while let Err(error) = writer.end(ending?).await {
             patience.wait_after(&error).await;
@@ -256,7 +268,7 @@ impl Reading {
     }
 
     fn patience(&self) -> Patience<'_> {
-        Patience { stored: &self.parts.stored, pause: PAUSE }
+        Patience { stored: &self.parts.stored, pauses: Pauses::new(PAUSE, PAUSE_MAX) }
     }
 }
 

@@ -31,13 +31,22 @@ pub(super) async fn leftovers(world: &World) -> Vec<String> {
 
 /// Returns pods that live, or still have our finalizer, although their submissions have ended.
 async fn pods(world: &World) -> Vec<String> {
-    let ended = "SELECT id FROM submissions WHERE state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')";
-    let ended: std::collections::BTreeSet<String> =
-        sqlx::query_scalar::<_, String>(ended).fetch_all(&world.pool).await.unwrap().into_iter().collect();
-    let pods: Api<Pod> = Api::namespaced(world.client.clone(), &world.namespace);
-    let pods = pods.list(&ListParams::default()).await.unwrap();
+    let ended =
+        "SELECT id FROM submissions WHERE number > $1 AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')";
+    let ended: std::collections::BTreeSet<String> = sqlx::query_scalar::<_, String>(ended)
+        .bind(world.history.number)
+        .fetch_all(&world.pool)
+        .await
+        .unwrap()
+        .into_iter()
+        .collect();
+    let mut pods = Vec::new();
+    for namespace in &world.namespaces {
+        let all: Api<Pod> = Api::namespaced(world.client.clone(), namespace);
+        pods.extend(all.list(&ListParams::default()).await.unwrap());
+    }
     let mut found = Vec::new();
-    for pod in pods.items.into_iter().filter(|pod| !is_forged(&pod.metadata)) {
+    for pod in pods.into_iter().filter(|pod| !is_forged(&pod.metadata)) {
         // Its labels may have been removed.
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let Some(id) = world.truth.all().get(&uid).map(|pod| pod.submission.clone()) else { continue };
@@ -59,7 +68,7 @@ async fn pods(world: &World) -> Vec<String> {
 }
 
 /// Returns whether the watch selects a pod. A list doesn't have the others: if a replica is killed between the end of a submission
-/// and the removal of the finalizer, only clean-up finds them (docs/reliability.md), by the name and the uid in the row.
+/// and the removal of the finalizer, only clean-up finds them (docs/operate/reliability.md), by the name and the uid in the row.
 fn is_selected(metadata: &ObjectMeta) -> bool {
     let instance = metadata.labels.as_ref().and_then(|labels| labels.get(INSTANCE));
     instance.is_some_and(|instance| instance != NO_INSTANCE)
@@ -71,9 +80,9 @@ async fn events(world: &World) -> Vec<String> {
     let all = "SELECT s.id, coalesce(a.state, s.state), e.attempt, e.state FROM submissions s
                LEFT JOIN submission_events e ON e.submission_id = s.id
                LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = e.attempt
-               ORDER BY s.id, e.id";
+               WHERE s.number > $1 ORDER BY s.id, e.id";
     let all: Vec<(String, String, Option<i32>, Option<String>)> =
-        sqlx::query_as(all).fetch_all(&world.pool).await.unwrap();
+        sqlx::query_as(all).bind(world.history.number).fetch_all(&world.pool).await.unwrap();
     let mut histories: BTreeMap<(String, Option<i32>, String), Vec<String>> = BTreeMap::new();
     for (id, state, attempt, event) in all {
         histories.entry((id, attempt, state)).or_default().extend(event);

@@ -8,8 +8,8 @@ use crate::harness::truth::{Played, PodTruth};
 pub(super) struct ByOthers {
     /// A client requested a kill.
     pub(super) kill_asked: bool,
-    /// A pod was created under the name of its driver.
-    pub(super) usurped: bool,
+    /// A pod was created under the name of its driver, or a webhook denies its pods.
+    pub(super) refused: bool,
 }
 
 /// Checks that the row agrees with what happened to its pod. Labels, annotations and forged pods change nothing.
@@ -17,10 +17,10 @@ pub(super) struct ByOthers {
 /// # Errors
 /// The outcome that should have been recorded.
 pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, unseen: Unseen) -> Result<(), String> {
-    let ByOthers { kill_asked, usurped } = by_others;
+    let ByOthers { kill_asked, refused } = by_others;
     let Some(pod) = pod else {
-        // Killed before it had a pod, or its pod's name was taken.
-        let without = (kill_asked && is(row, "KILLED", None)) || (usurped && is(row, "ERROR", None));
+        // Killed before it had a pod, or its pod couldn't be created.
+        let without = (kill_asked && is(row, "KILLED", None)) || (refused && is(row, "ERROR", None));
         return if without { Ok(()) } else { Err("no pod of it was ever seen".to_owned()) };
     };
     let Some(played) = pod.played else { return Err(format!("its pod still lives: {pod:?}")) };

@@ -19,6 +19,7 @@ use crate::{
     options::Target,
     private_file,
     screen::{self, note},
+    span::Span,
 };
 
 #[derive(Debug, Args)]
@@ -52,6 +53,9 @@ pub struct Create {
     /// Only submissions with this label; may be repeated, all labels must match.
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// How long changes are sent, such as 90d [default: until the webhook is deleted].
+    #[arg(long, value_name = "TIME")]
+    expires: Option<Span>,
     /// File of a signing secret of your own, `whsec_…`; - is standard input. Without it, the gateway generates one.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
@@ -101,6 +105,9 @@ impl Create {
             if let Some(value) = value {
                 body[key] = value.as_str().into();
             }
+        }
+        if let Some(expires) = self.expires {
+            body["expiresInSeconds"] = expires.seconds().into();
         }
         for (key, what, file) in
             [("secret", "secret", &self.secret_file), ("bearerToken", "bearer token", &self.bearer_token_file)]
