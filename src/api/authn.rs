@@ -17,13 +17,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{
     audit, console,
     counted_bytes::CountedBytes,
-    faces::{Face, Faces},
+    face::AnyFace,
+    problem::{Code, Problem},
     request_log::{RequestId, text},
-    route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
+    routes::{Route, SessionUse, Uploads},
     server::Peer,
     session_cookie,
     spark_ui::page::wants_page,
-    v1,
 };
 use crate::{
     access::Action,
@@ -34,28 +34,25 @@ use crate::{
 /// The challenges of a 401 (RFC 6750, section 3).
 const CHALLENGE: &str = "Bearer realm=\"sparkgate\"";
 const INVALID: &str = "Bearer realm=\"sparkgate\", error=\"invalid_token\"";
-/// In addition for clients of Livy (RFC 7617).
-const BASIC: &str = "Basic realm=\"sparkgate\", charset=\"UTF-8\"";
 
 /// What [`authenticate`] needs.
 #[derive(Clone)]
 pub(in crate::api) struct Authentication {
     pub(in crate::api) authenticator: Arc<Authenticator>,
     pub(in crate::api) audit: Arc<Audit>,
-    /// The APIs of the listener, in whose formats requests are refused.
-    pub(in crate::api) faces: Faces,
+    /// In whose format requests are refused.
+    pub(in crate::api) face: AnyFace,
 }
 
 /// Authenticates a request, or answers it with 401 or 503.
 pub(in crate::api) async fn authenticate(
-    State(Authentication { authenticator, audit, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, face }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path();
-    let (face, route) = (faces.of(path), route_of(path));
-    if is_open(path, route) {
+    let route = Route::of(&request);
+    if route.is_open {
         return next.run(request).await;
     }
     let peer = request.extensions().get::<Peer>();
@@ -64,7 +61,7 @@ pub(in crate::api) async fn authenticate(
     let password = password(headers);
     let session = authenticator
         .is_https()
-        .and_then(|is_https| session_cookie::of_request((request.method(), route, headers), face, is_https));
+        .and_then(|is_https| session_cookie::of_request(request.method(), headers, (&face, route.session), is_https));
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
@@ -77,40 +74,41 @@ pub(in crate::api) async fn authenticate(
         Err(why) => Err(why),
     };
     match answer {
-        Ok(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
+        Ok(caller) => admit(caller, request, next, &id, (&audit, &face)).await,
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
-            let is_page = face == Face::Console || session_cookie::is_linked(route) && wants_page(request.headers());
+            let is_linked = route.session == SessionUse::OpenedByUsers;
+            let is_page = face.is_for_browsers() || is_linked && wants_page(request.headers());
             if let Unauthenticated::Limited(exceeded) = &why {
-                return limited(exceeded, uri.path().to_owned(), &id, &faces);
+                return limited(exceeded, uri.path(), &id, &face);
             }
             if let (Unauthenticated::Invalid(_) | Unauthenticated::UnknownSession, Some(address)) =
                 (&why, client(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
-                return limited(&exceeded, uri.path().to_owned(), &id, &faces);
+                return limited(&exceeded, uri.path(), &id, &face);
             }
             if is_page {
                 return page(&why, &uri, &id, &authenticator.sign_in_issuers());
             }
-            refused(&why, &uri, &id, &faces)
+            refused(&why, &uri, &id, &face)
         }
     }
 }
 
 /// Takes every caller for the principal of the port for Spark's clients.
 pub(in crate::api) async fn of_spark_listener(
-    State(Authentication { authenticator, audit, faces }): State<Authentication>,
+    State(Authentication { authenticator, audit, face }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     match authenticator.of_spark_listener() {
-        Some(caller) => admit(caller, request, next, &id, (&audit, &faces)).await,
+        Some(caller) => admit(caller, request, next, &id, (&audit, &face)).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
-            refused(&Unauthenticated::Missing, request.uri(), &id, &faces)
+            refused(&Unauthenticated::Missing, request.uri(), &id, &face)
         }
     }
 }
@@ -121,7 +119,7 @@ async fn admit(
     mut request: Request,
     next: Next,
     id: &RequestId,
-    (audit, faces): (&Arc<Audit>, &Faces),
+    (audit, face): (&Arc<Audit>, &AnyFace),
 ) -> Response {
     let bytes = request.body().size_hint();
     let is_read = request.method().is_safe();
@@ -131,7 +129,7 @@ async fn admit(
     let is_upload = is_upload(&request) && session.require(Action::Submit).is_ok();
     let announced = if is_upload { 0 } else { bytes.lower() };
     if let Err(exceeded) = tenancy.count(&principal, is_read, announced) {
-        return limited(&exceeded, request.uri().path().to_owned(), id, faces);
+        return limited(&exceeded, request.uri().path(), id, face);
     }
     let counted = CountedBytes::default();
     if !is_upload && bytes.exact().is_none() {
@@ -142,9 +140,9 @@ async fn admit(
     // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
     request.headers_mut().remove(header::COOKIE);
-    let response = audit::recorded(audit, faces, session, request, next).await;
+    let response = audit::recorded(audit, face, session, request, next).await;
     match counted.exceeded() {
-        Some(exceeded) => limited(exceeded, path, id, faces),
+        Some(exceeded) => limited(exceeded, &path, id, face),
         None => response,
     }
 }
@@ -155,17 +153,11 @@ fn is_upload(request: &Request) -> bool {
         let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         content_type.is_some_and(|value| value.to_ascii_lowercase().starts_with("multipart/form-data"))
     };
-    match route_of(request.uri().path()) {
-        Some(FILE) => [Method::PUT, Method::PATCH].contains(request.method()),
-        Some(SUBMISSIONS) => *request.method() == Method::POST && is_form(),
-        _ => false,
+    match Route::of(request).uploads {
+        Uploads::Files => [Method::PUT, Method::PATCH].contains(request.method()),
+        Uploads::Forms => *request.method() == Method::POST && is_form(),
+        Uploads::None => false,
     }
-}
-
-/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, signed URLs of files, and
-/// the assets and the sign-in of the console.
-fn is_open(path: &str, route: Option<&str>) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login") || route == Some(SIGNED_FILE) || console::is_open(path)
 }
 
 /// Returns the client's address.
@@ -201,10 +193,10 @@ fn password(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Answers a request that exceeds a limit of its principal or address.
-fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> Response {
+fn limited(exceeded: &Exceeded, path: &str, id: &RequestId, face: &AnyFace) -> Response {
     metrics().requests_limited.with([exceeded.limit]).inc();
     let detail = format!("{exceeded}; an operator of the gateway can raise it.");
-    let mut response = faces.refused(v1::Code::RateLimited, path, detail, id);
+    let mut response = face.answer(&Problem::new(Code::RateLimited, detail), path, id);
     if let Some(time) = exceeded.retry_after {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -213,14 +205,13 @@ fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> 
 }
 
 /// Answers a request without a caller.
-fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, faces: &Faces) -> Response {
+fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, face: &AnyFace) -> Response {
     let (code, challenge) = answer_to(why);
-    let face = faces.of(uri.path());
-    let mut response = faces.refused(code, uri.path().to_owned(), format!("{why}."), id);
+    let mut response = face.answer(&Problem::new(code, format!("{why}.")), uri.path(), id);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-        if face == Face::Livy {
-            response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
+        if let Some(more) = face.challenge() {
+            response.headers_mut().append(header::WWW_AUTHENTICATE, more);
         }
     }
     response
@@ -236,15 +227,15 @@ fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, issuers: &[String]) ->
     response
 }
 
-fn answer_to(why: &Unauthenticated) -> (v1::Code, Option<HeaderValue>) {
+fn answer_to(why: &Unauthenticated) -> (Code, Option<HeaderValue>) {
     tracing::debug!(%why, "request without a caller");
     match why {
         Unauthenticated::Missing | Unauthenticated::UnknownSession => {
-            (v1::Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE)))
+            (Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE)))
         }
-        Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
-        Unauthenticated::Limited(_) => (v1::Code::RateLimited, None),
-        Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
+        Unauthenticated::Invalid(_) => (Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
+        Unauthenticated::Limited(_) => (Code::RateLimited, None),
+        Unauthenticated::Unavailable(_) => (Code::AuthenticationUnavailable, None),
     }
 }
 
@@ -280,40 +271,6 @@ mod tests {
         ] {
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(value))]);
             assert_eq!(password(&headers).as_deref(), expected, "{value}");
-        }
-    }
-
-    #[test]
-    fn only_probes_the_login_signed_urls_and_assets_of_the_console_are_open() {
-        let open = [
-            "/livez",
-            "/readyz",
-            "/v1/login",
-            "/v1/files/aa/driver-1/bb/job.py",
-            "/console/assets/1/console.css",
-            "/console/sign-in",
-            "/console/sign-in/callback",
-            "/console/sign-out",
-            "/console/signed-out",
-        ];
-        assert!(open.into_iter().all(|path| is_open(path, route_of(path))));
-        for path in [
-            "/",
-            "/docs",
-            "/v1/openapi.json",
-            "/livez/",
-            "/console/",
-            "/console/submissions",
-            "/console/assets",
-            "/console/sign-in/",
-            "/console/sign-in/x",
-            "/v1/login/x",
-            "//livez",
-            "/v1/submissions/readyz",
-            "/v1/files/aa",
-            "/v1/files/aa/driver-1/bb/c/d",
-        ] {
-            assert!(!is_open(path, route_of(path)), "{path}");
         }
     }
 }

@@ -11,66 +11,29 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{HeaderValue, header, uri::Authority},
+    http::header,
     middleware::{Next, from_fn_with_state},
     response::Response,
 };
-use tower_http::{
-    cors::{Any, CorsLayer},
-    csrf::{ConfigError, CsrfLayer, ProtectionError},
-};
+use tower_http::csrf::ProtectionError;
 use url::Url;
 
-use super::{faces::Faces, fetch_metadata::is_of_browser, request_log::RequestId, server::Peer, v1};
+use super::{
+    face::AnyFace,
+    fetch_metadata::is_of_browser,
+    host::hosts,
+    problem::{Code, Problem},
+    request_log::RequestId,
+    server::Peer,
+    settings::{BrowserSettings, OriginError},
+};
 use crate::service::Authenticator;
-
-/// The hosts and origins that a browser may use.
-#[derive(Debug, Clone, Default)]
-pub struct BrowserSettings {
-    /// Names in `Host`, in lower case and without a port, beside IP addresses, `localhost`, `*.localhost`, names of Services, and that
-    /// of the console's URL.
-    pub hosts: BTreeSet<String>,
-    /// Whether clients other than browsers have to use such a name, too.
-    pub for_all_clients: bool,
-    /// Origins such as `https://dashboard.example.org` whose pages may read and write.
-    pub origins: Vec<String>,
-}
-
-/// An origin that no browser sends.
-#[derive(Debug, thiserror::Error)]
-#[error("{origin:?} is not an origin: write https://dashboard.example.org, without a path or a slash at the end")]
-pub struct OriginError {
-    origin: String,
-    source: ConfigError,
-}
-
-impl BrowserSettings {
-    /// Checks the origins.
-    ///
-    /// # Errors
-    /// [`OriginError`] names the first one that can't be used.
-    pub fn check(&self) -> Result<(), OriginError> {
-        self.csrf().map(drop)
-    }
-
-    fn csrf(&self) -> Result<CsrfLayer, OriginError> {
-        self.origins.iter().try_fold(CsrfLayer::new(), |layer, origin| {
-            layer.add_trusted_origin(origin).map_err(|source| OriginError { origin: origin.clone(), source })
-        })
-    }
-
-    fn cors(&self) -> Option<CorsLayer> {
-        let origins: Vec<HeaderValue> = self.origins.iter().filter_map(|origin| origin.parse().ok()).collect();
-        let layer = CorsLayer::new().allow_origin(origins).allow_methods(Any).allow_headers(Any).expose_headers(Any);
-        (!self.origins.is_empty()).then_some(layer)
-    }
-}
 
 #[derive(Clone)]
 struct Guard {
     hosts: Arc<BTreeSet<String>>,
     for_all_clients: bool,
-    faces: Faces,
+    face: AnyFace,
     access: Arc<Authenticator>,
 }
 
@@ -111,11 +74,11 @@ impl Guard {
 pub(super) fn guard(
     router: Router,
     settings: &BrowserSettings,
-    faces: Faces,
+    face: AnyFace,
     access: Arc<Authenticator>,
 ) -> Result<Router, OriginError> {
     let BrowserSettings { hosts, for_all_clients, .. } = settings.clone();
-    let guard = Guard { hosts: Arc::new(hosts), for_all_clients, faces, access };
+    let guard = Guard { hosts: Arc::new(hosts), for_all_clients, face, access };
     let router = router.layer(settings.csrf()?).layer(from_fn_with_state(guard, refuse));
     Ok(match settings.cors() {
         Some(cors) => router.layer(cors),
@@ -136,7 +99,7 @@ async fn refuse(
             "This gateway is not known as {host}. Use its address, or start it with --allowed-hosts {host} \
              (SPARKGATE_ALLOWED_HOSTS) if it is to be reached under that name."
         );
-        return guard.faces.refused(v1::Code::Forbidden, path, detail, &id);
+        return guard.face.answer(&Problem::new(Code::Forbidden, detail), &path, &id);
     }
     let origin = request.headers().get(header::ORIGIN).cloned();
     let response = next.run(request).await;
@@ -148,35 +111,5 @@ async fn refuse(
         "A browser sent this request for a page of {origin}, which may not use this gateway. If it is to, start the gateway with \
          --cors-origins {origin} (SPARKGATE_CORS_ORIGINS)."
     );
-    guard.faces.refused(v1::Code::Forbidden, path, detail, &id)
-}
-
-/// The name to which a request was sent, without its port and in lower case.
-pub(super) fn host(request: &Request) -> Option<String> {
-    hosts(request).next()
-}
-
-/// The names to which a request was sent: that of its URI, if it has one, and those of `Host`.
-fn hosts(request: &Request) -> impl Iterator<Item = String> {
-    let name = |authority: &Authority| authority.host().trim_end_matches('.').to_ascii_lowercase();
-    let of_header = move |host: &HeaderValue| match Authority::try_from(host.as_bytes()) {
-        Ok(authority) => name(&authority),
-        // A malformed value is not a name of this gateway.
-        Err(_) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
-    };
-    let of_uri = request.uri().authority().map(name);
-    of_uri.into_iter().chain(request.headers().get_all(header::HOST).iter().map(of_header))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_origin_is_a_scheme_and_a_host() {
-        for origin in ["dashboard.example", "https://dashboard.example/page", "file://x"] {
-            let settings = BrowserSettings { origins: vec![origin.to_owned()], ..BrowserSettings::default() };
-            assert!(settings.check().unwrap_err().to_string().contains(origin));
-        }
-    }
+    guard.face.answer(&Problem::new(Code::Forbidden, detail), &path, &id)
 }

@@ -12,17 +12,17 @@ use axum::{
 use tower::ServiceExt;
 use tower_http::catch_panic::{CatchPanic, ResponseForPanic};
 
-use super::{faces::Faces, request_log::RequestId};
+use super::{face::AnyFace, request_log::RequestId};
 
 /// Answers 500 with the request's id. The panic hook prints the panic's location and message.
 pub(super) async fn catch_panic(
-    State(faces): State<Faces>,
+    State(face): State<AnyFace>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    let Ok(response) = CatchPanic::custom(next, Answer { path, id, faces }).oneshot(request).await;
+    let Ok(response) = CatchPanic::custom(next, Answer { path, id, face }).oneshot(request).await;
     response.map(Body::new)
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn catch_panic(
 struct Answer {
     path: String,
     id: RequestId,
-    faces: Faces,
+    face: AnyFace,
 }
 
 impl ResponseForPanic for Answer {
@@ -38,24 +38,30 @@ impl ResponseForPanic for Answer {
 
     fn response_for_panic(&mut self, _: Box<dyn Any + Send>) -> Response {
         tracing::error!("a request handler panicked");
-        self.faces.internal_error(self.path.clone(), &self.id)
+        self.face.broken_off(&self.path, &self.id)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use axum::{Router, http::StatusCode, middleware::from_fn_with_state};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{api::request_log::logged, spark::SparkVersion};
+    use crate::{
+        api::{face::AnyFace, request_log::logged, spark::SparkFace},
+        spark::SparkVersion,
+    };
 
     #[tokio::test]
     async fn panic_is_answered_with_the_request_id_and_without_its_message() {
+        let face: AnyFace = Arc::new(SparkFace(SparkVersion::V4_3));
         let router = Router::new()
             .fallback(async || -> StatusCode { panic!("secret") })
-            .layer(from_fn_with_state(Faces::all(SparkVersion::V4_3, None), catch_panic));
+            .layer(from_fn_with_state(face, catch_panic));
         let router: Router = logged(router);
         let request = Request::builder().header("x-request-id", "r-1").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

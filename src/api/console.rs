@@ -14,6 +14,7 @@ mod list;
 mod logs;
 mod operator;
 mod overview;
+mod page;
 mod refusal;
 mod rerun;
 mod rows;
@@ -25,64 +26,100 @@ mod text;
 
 use axum::{
     Router,
-    extract::{Extension, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, Uri, header},
+    extract::{Extension, OriginalUri, Request, State},
+    http::{Method, StatusCode, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use maud::Markup;
 
-use super::{AppState, request_log::RequestId, v1};
+use super::{
+    change::About,
+    compression::compress,
+    face::Face,
+    nowhere::{no_such_method, nothing_at},
+    problem::{Code, Problem},
+    request_log::RequestId,
+    routes::Routes,
+    state::AppState,
+    time_limit::in_time,
+};
 use crate::service::Session;
 
-pub(super) use refusal::{internal_error, refused, unauthenticated};
+pub(super) use refusal::unauthenticated;
 
-/// Scripts, styles and pictures are files of this gateway; pages are in no frame, and forms go only here. Where a browser knows
-/// trusted types, only the one policy of `live.js` can make elements of text: of pages that this gateway rendered.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
-                      trusted-types sparkgate";
+/// The console, whose errors are pages.
+#[derive(Debug)]
+pub(super) struct Console;
 
-/// Returns whether a path belongs to the console.
-pub(super) fn serves(path: &str) -> bool {
-    path == "/console" || path.starts_with("/console/")
+impl Face for Console {
+    fn answer(&self, problem: &Problem, path: &str, id: &RequestId) -> Response {
+        refusal::answer(problem, path, id)
+    }
+
+    fn broken_off(&self, path: &str, id: &RequestId) -> Response {
+        // The panic is in the log already.
+        let Problem { detail, .. } = Problem::broken_off(String::new());
+        self.answer(&Problem::new(Code::InternalError, detail), path, id)
+    }
+
+    fn is_for_browsers(&self) -> bool {
+        true
+    }
 }
 
-/// Returns whether a path is answered without a caller: the sign-in, and the files that its pages need, which have nothing of an
-/// installation.
-pub(super) fn is_open(path: &str) -> bool {
-    path.starts_with("/console/assets/") || sign_in::serves(path)
+/// Returns all routes.
+#[cfg(test)]
+pub(super) fn routes() -> Routes {
+    pages().merge(assets())
 }
 
-/// Returns the router of the console.
-pub(super) fn router(state: AppState) -> Router {
-    let timeout = from_fn_with_state(state.settings.request_timeout, v1::in_time);
-    Router::new()
+/// The pages and their forms. Callers get credentials at the sign-in, or give them back.
+fn pages() -> Routes {
+    Routes::default()
         .route("/console", get(async || elsewhere("console/submissions")))
         .route("/console/", get(async || elsewhere("submissions")))
         .route("/console/submissions", get(list::show))
         .route("/console/submissions/kill", post(list::kill))
+        .changes(Method::POST, "kill", About::nothing)
         .route("/console/submissions/rows", get(rows::show))
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))
+        .changes(Method::POST, "kill", About::submission)
         .route("/console/submissions/{id}/rerun", post(rerun::submit))
+        .changes(Method::POST, "submit", About::submission)
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))
         .route("/console/overview", get(overview::show))
         .route("/console/operator", get(operator::show))
         .route("/console/sign-in", get(sign_in::begin))
+        .open()
         .route("/console/sign-in/callback", get(sign_in::callback))
+        .open()
         .route("/console/sign-out", post(sign_in::sign_out))
+        .open()
         .route("/console/signed-out", get(sign_in::signed_out))
-        .route_layer(timeout)
-        .route("/console/assets/{hash}/{file}", get(assets::file))
-        .fallback(async |uri: Uri| v1::nothing_at(uri.path(), "The submissions are a link above."))
-        .method_not_allowed_fallback(v1::no_such_method)
-        .layer(from_fn_with_state(state.clone(), finish))
-        .layer(from_fn(v1::compress))
-        .layer(Extension(rows::Reads::default()))
-        .with_state(state)
+        .open()
+}
+
+/// The files that the pages need, which have nothing of an installation.
+fn assets() -> Routes {
+    Routes::default().route("/console/assets/{hash}/{file}", get(assets::file)).open()
+}
+
+/// Returns the routes with all that a request passes, and the answer to other paths of the console.
+pub(super) fn router(state: AppState) -> Routes<()> {
+    let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
+    let finish = from_fn_with_state(state.clone(), finish);
+    let routes = pages().map(|router| router.route_layer(timeout)).merge(assets());
+    let routes = routes.elsewhere_below("/console/", async |OriginalUri(uri): OriginalUri| {
+        nothing_at(uri.path(), "The submissions are a link above.")
+    });
+    let layers = |router: Router<AppState>| {
+        let router = router.method_not_allowed_fallback(no_such_method);
+        router.layer(finish).layer(from_fn(compress)).layer(Extension(rows::Reads::default()))
+    };
+    routes.map(layers).with_state(state)
 }
 
 /// Writes the problem that the handler returned, as a page.
@@ -101,30 +138,4 @@ async fn finish(
 /// Redirects to a path relative to that of the request.
 fn elsewhere(location: &'static str) -> Response {
     (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response()
-}
-
-/// Redirects a form to the page that shows what it did.
-fn seen_at(location: String) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
-}
-
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-
-/// Returns a page with the headers of all of them.
-fn page(content: Markup) -> Response {
-    with_headers(content.into_string())
-}
-
-/// Returns a page that is written already.
-fn with_headers(content: impl IntoResponse) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-        // A page of a driver that opens the console has no hold of its window.
-        (OPENER_POLICY, HeaderValue::from_static("same-origin")),
-        // With `no-referrer`, which other pages have, browsers send `Origin: null` with forms, and the gateway refuses them.
-        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-    ];
-    (headers, content).into_response()
 }

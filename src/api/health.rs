@@ -8,12 +8,15 @@ use axum::{
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, get},
 };
+use utoipa_axum::routes;
 
-use super::{AppState, request_log};
-use crate::metrics::{CONTENT_TYPE, exposition};
-use crate::service::{Readiness, Reason, Service};
+use super::{request_log, routes::Routes, state::AppState};
+use crate::{
+    metrics::{CONTENT_TYPE, exposition},
+    service::{Readiness, Reason, Service},
+};
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
 /// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/reference/metrics.md`).
@@ -23,22 +26,31 @@ pub fn management_router(service: Service) -> Router {
         answer(service.health.readiness().await, |reason| reason.to_string(), &notes)
     };
     let metrics = async |State(service): State<Service>| as_metrics(service.scrape.text().await);
-    let router = Router::new()
-        .route("/livez", get(livez))
-        .route("/readyz", get(detailed))
-        .route("/metrics", get(metrics))
-        .fallback(only_probes);
-    request_log::logged(router.with_state(service))
+    logged(management(get(detailed), get(metrics)).with_state(service))
+}
+
+/// Returns the router of the management port of a process that has no service yet.
+pub(super) fn starting_management_router(not_ready: MethodRouter) -> Router {
+    logged(management(not_ready, get(async || as_metrics(exposition()))))
+}
+
+fn management<S: Clone + Send + Sync + 'static>(readyz: MethodRouter<S>, metrics: MethodRouter<S>) -> Routes<S> {
+    let routes = Routes::default().route("/livez", get(livez)).probe().route("/readyz", readyz).probe();
+    routes.route("/metrics", metrics).probe().map(|router| router.fallback(only_probes))
+}
+
+fn logged(routes: Routes<()>) -> Router {
+    routes.within(request_log::logged)
+}
+
+/// Returns the routes of the probes on the gateway's port.
+pub(super) fn routes() -> Routes {
+    Routes::default().described(routes!(livez)).open().probe().described(routes!(readyz)).open().probe()
 }
 
 /// Answers the other paths of the management port.
-pub(super) async fn only_probes() -> (StatusCode, &'static str) {
+async fn only_probes() -> (StatusCode, &'static str) {
     (StatusCode::NOT_FOUND, "This port serves /livez, /readyz and /metrics only.")
-}
-
-/// Returns the metrics of a process that has no service yet.
-pub(super) async fn metrics() -> Response {
-    as_metrics(exposition())
 }
 
 fn as_metrics(text: Result<String, std::fmt::Error>) -> Response {

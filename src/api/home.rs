@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{request_log::RequestId, server::Peer, v1};
+use super::{nowhere::nothing_at, request_log::RequestId, server::Peer, suggest::closest, v1::middleware};
 
 const PAGE: &str = include_str!("home.html");
 /// The page has a style sheet in itself, and nothing else.
@@ -36,8 +36,8 @@ pub(super) fn answer(request: &Request, id: &RequestId) -> Option<Response> {
 
 fn misspelt(path: &str, id: &RequestId) -> Option<Response> {
     let word = path.strip_prefix("/v1/")?.split('/').next()?;
-    let meant = v1::closest(word, &["submissions", "events"]).filter(|meant| *meant != word)?;
-    Some(v1::not_found(path.to_owned(), &format!("Did you mean /v1/{meant}?"), id))
+    let meant = closest(word, &["submissions", "events"]).filter(|meant| *meant != word)?;
+    Some(middleware::answer(&nothing_at(path, &format!("Did you mean /v1/{meant}?")), path, id))
 }
 
 fn takes_html(headers: &HeaderMap) -> bool {

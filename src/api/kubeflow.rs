@@ -7,21 +7,26 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
+    routing::any,
 };
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    AppState, body,
-    server_span::spawn,
-    v1::{Code, Problem, answered_within},
+    change::About,
+    face::Face,
+    problem::{Code, Problem, Retry},
+    request_log::RequestId,
+    routes::Routes,
+    state::AppState,
+    time_limit::answered_within,
 };
 use crate::{
     service::{self, FailureReason, Session, Submission, Target, Waited},
-    submission::{State, SubmissionId},
+    submission::{State as SubmissionState, SubmissionId},
 };
 use new::NewApplication;
 
@@ -68,62 +73,26 @@ impl ErrorCode {
             }
             Code::InvalidRequest if first.is_empty() || first.starts_with("#/submission_id") => Self::BadRequest,
             Code::InvalidRequest => Self::InvalidArguments,
-            Code::MethodNotAllowed => Self::MethodNotAllowed,
-            Code::UnsupportedMediaType => Self::UnsupportedMediaType,
-            Code::InternalError => Self::Internal,
-            Code::TooManyRequests
-            | Code::RateLimited
-            | Code::InDoubt
-            | Code::Busy
-            | Code::Unavailable
-            | Code::ClusterUnavailable
-            | Code::FilesUnavailable
-            | Code::SparkUiUnavailable
-            | Code::AuthenticationUnavailable
-            | Code::TimedOut => Self::Overloaded,
-            Code::InvalidJson
-            | Code::InvalidParameter
-            | Code::UploadTooSlow
-            | Code::InvalidCursor
-            | Code::Unauthenticated
-            | Code::Denied
-            | Code::Forbidden
-            | Code::FileQuotaExceeded
-            | Code::RecordQuotaExceeded
-            | Code::NotFound
-            | Code::SubmissionNotFound
-            | Code::ExecutorNotFound
-            | Code::LogNotFound
-            | Code::ManifestNotFound
-            | Code::FileNotFound
-            | Code::SparkUiNotFound
-            | Code::WebhookNotFound
-            | Code::DeliveryNotFound
-            | Code::NotFinished
-            | Code::NameTaken
-            | Code::ClientIdTaken
-            | Code::FileUsed
-            | Code::UploadOffsetMismatch
-            | Code::CursorExpired
-            | Code::FileExpired
-            | Code::RequestTooLarge
-            | Code::IdempotencyKeyReused
-            | Code::PolicyViolated
-            | Code::FileMismatch
-            | Code::SubmissionFailed => Self::BadRequest,
+            code => match code.status() {
+                405 => Self::MethodNotAllowed,
+                415 => Self::UnsupportedMediaType,
+                500 => Self::Internal,
+                _ if code.retry() != Retry::Never => Self::Overloaded,
+                _ => Self::BadRequest,
+            },
         }
     }
 }
 
 /// Answers a request.
-pub(super) async fn serve(state: &AppState, request: Request) -> Response {
+async fn serve(State(state): State<AppState>, request: Request) -> Response {
     if request.method() != Method::POST {
         let mut response = error("", ErrorCode::MethodNotAllowed, None, "Send POST with the application to submit.");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
     let mut id = String::new();
-    match answer(state, request, &mut id).await {
+    match answer(&state, request, &mut id).await {
         Ok(response) => response,
         Err(Refusal::Problem(problem)) => {
             problem.log();
@@ -134,10 +103,20 @@ pub(super) async fn serve(state: &AppState, request: Request) -> Response {
     }
 }
 
-/// Returns the refusal of a request that didn't get here.
-pub(super) fn refused(code: Code, detail: &str) -> Response {
-    let status = (code.status() < 500).then_some(code.status());
-    error("", ErrorCode::of(&Problem::new(code, detail)), status, detail)
+/// The API of Kubeflow's operator, whose errors have an `error_code`.
+#[derive(Debug)]
+pub(super) struct Kubeflow;
+
+impl Face for Kubeflow {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        let status = (problem.code.status() < 500).then_some(problem.code.status());
+        error("", ErrorCode::of(problem), status, &problem.detail)
+    }
+}
+
+/// Returns the route.
+pub(super) fn routes() -> Routes {
+    Routes::default().route(PATH, any(serve)).changes(Method::POST, "submit", About::nothing)
 }
 
 /// Why there is no driver pod.
@@ -161,17 +140,11 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
     }
     let caller = request.extensions().get::<Session>().cloned();
     let caller = caller.ok_or_else(|| Problem::internal("the request passed no authentication".to_owned()))?;
-    let (bytes, held) = body::read(request.into_body(), state).await?;
+    let (bytes, held) = state.bodies.read(request.into_body()).await?;
     let NewApplication { submission_id, request, options } = new::parse(&bytes, id)?;
-    let (service, submitter) = (state.service.clone(), caller.clone());
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = service.submissions.submit(&submitter, request, options).await;
-        drop(held);
-        accepted
-    };
-    let accepted = answered_within(state.settings.request_timeout, spawn(submit)).await?;
-    let (found, is_duplicate) = match accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))? {
+    let submit = state.service.submissions.submit(&caller, request, options, held);
+    let accepted = answered_within(state.settings.request_timeout, submit).await?;
+    let (found, is_duplicate) = match accepted {
         Ok(accepted) => (accepted.submission.id, accepted.replayed),
         Err(service::Error::ClientIdTaken { by, .. }) => (by, true),
         Err(error) => return Err(error.into()),
@@ -188,7 +161,7 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
 async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Submission, Refusal> {
     let (service, most) = (&state.service, state.settings.max_subscribers);
     // When it is PENDING, all objects exist.
-    let waited = service.events.wait(caller, id, Target::Reached(State::Pending), PATIENCE, most).await;
+    let waited = service.events.wait(caller, id, Target::Reached(SubmissionState::Pending), PATIENCE, most).await;
     let waited = waited.map_err(Problem::from)?;
     let submission = service.submissions.submission(caller, id).await?.filter(|_| waited != Waited::Unknown);
     let Some(submission) = submission else {
@@ -197,10 +170,10 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
     };
     let why = || FailureReason::of(&submission).map(|why| why.message).unwrap_or_default();
     match submission.state {
-        State::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
+        SubmissionState::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
             Err(Refusal::Error(ErrorCode::PodExists, format!("{}.", why())))
         }
-        state if state == State::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
+        state if state == SubmissionState::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
             Err(Refusal::Error(ErrorCode::BadRequest, format!("{id} has no driver pod and is {state}: {}.", why())))
         }
         _ if submission.pod_uid.is_some() => Ok(submission),
@@ -255,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_operator_tries_again_exactly_after_what_may_pass() {
-        for code in Code::ALL {
+        for &code in Code::ALL {
             let mapped = ErrorCode::of(&Problem::new(code, ""));
             let tries_again = matches!(mapped, ErrorCode::Internal | ErrorCode::Overloaded);
             let may_pass = code.status() >= 500 || matches!(code, Code::TooManyRequests | Code::RateLimited);

@@ -8,20 +8,27 @@ mod new;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json, Router,
-    extract::{Path, Request, State, rejection::PathRejection},
-    http::{StatusCode, Uri, header},
+    Extension, Json,
+    extract::{OriginalUri, Path, Request, State, rejection::PathRejection},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{any, get, post},
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use super::{
-    AppState, body, idempotency_key,
-    server_span::spawn,
-    v1::{Code, Problem, Query, Reason, answered_within, in_time, parsed, to_its_end},
+    change::About,
+    face::Face,
+    idempotency_key,
+    nowhere::no_such_method,
+    problem::{Code, Problem, reason::Reason},
+    query::{Query, parsed},
+    request_log::RequestId,
+    routes::Routes,
+    state::AppState,
+    time_limit::{answered_within, in_time},
 };
 use crate::service::{LivyBatch, Session, Submission};
 use batch::{Batch, BatchState};
@@ -42,29 +49,52 @@ struct Livy {
     prefix: Arc<str>,
 }
 
-/// Returns the routes below a prefix, which is not a part of them.
-pub(super) fn router(app: AppState, prefix: &str) -> Router {
-    let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
-    let quick = Router::new()
+/// Livy's API, whose errors have a `msg`.
+#[derive(Debug)]
+pub(super) struct LivyFace;
+
+impl Face for LivyFace {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        refused(problem.code, &problem.detail)
+    }
+
+    /// Clients of Livy send a token as a password (RFC 7617).
+    fn challenge(&self) -> Option<HeaderValue> {
+        Some(HeaderValue::from_static("Basic realm=\"sparkgate\", charset=\"UTF-8\""))
+    }
+}
+
+fn quick() -> Routes<Livy> {
+    Routes::default()
         .route("/batches", get(list))
         .route("/batches/{id}", get(view).delete(delete))
+        .changes(Method::DELETE, "delete-batch", About::batch)
         // Older releases of Airflow's provider for Livy ask with POST.
         .route("/batches/{id}/state", get(state).post(state))
         .route("/batches/{id}/log", get(log_lines).post(log_lines))
-        .route_layer(timeout);
-    let patient = Router::new().route("/batches", axum::routing::post(create));
-    quick
-        .merge(patient)
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(from_fn(finish))
-        .with_state(Livy { app, prefix: prefix.into() })
 }
 
-/// Returns whether a path, without the prefix, is one of Livy's.
-pub(super) fn serves(path: &str) -> bool {
-    let first = path.strip_prefix('/').and_then(|path| path.split('/').next());
-    matches!(first, Some("batches" | "sessions"))
+/// The routes that limit their time themselves.
+fn patient() -> Routes<Livy> {
+    Routes::default().route("/batches", post(create)).changes(Method::POST, "submit", About::nothing)
+}
+
+/// Returns the routes below a prefix, with all that a request passes. Without a prefix they are at the root, and every other path is one
+/// that Livy's API doesn't have.
+pub(super) fn router(app: AppState, prefix: Option<&str>) -> Routes<()> {
+    let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
+    let routes = quick().map(|router| router.route_layer(timeout)).merge(patient());
+    let routes = routes.map(|router| router.method_not_allowed_fallback(no_such_method));
+    let routes = match prefix {
+        Some(prefix) => routes
+            .route("/sessions", any(no_such_path))
+            .below(prefix)
+            .elsewhere_below(&format!("{prefix}/sessions/"), no_such_path)
+            .elsewhere_below(&format!("{prefix}/batches/"), no_such_path),
+        None => routes.map(|router| router.fallback(no_such_path)),
+    };
+    let prefix = prefix.unwrap_or_default().into();
+    routes.map(|router| router.layer(from_fn(finish))).with_state(Livy { app, prefix })
 }
 
 #[derive(Default, Deserialize)]
@@ -81,17 +111,11 @@ async fn create(
 ) -> Result<Response, Problem> {
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::new(Code::InvalidParameter, format!("Idempotency-Key: {reason}.")))?;
-    let (bytes, held) = body::read(request.into_body(), &app).await?;
+    let (bytes, held) = app.bodies.read(request.into_body()).await?;
     let ParsedBatch { request, mut options, mut warnings } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
     options.idempotency_key = key;
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = app.service.submissions.submit(&caller, request, options).await;
-        drop(held);
-        accepted
-    };
-    let accepted = answered_within(app.settings.request_timeout, spawn(submit)).await?;
-    let accepted = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let submit = app.service.submissions.submit(&caller, request, options, held);
+    let accepted = answered_within(app.settings.request_timeout, submit).await??;
     warnings.extend(accepted.warnings);
     let found = accepted.submission;
     let submission =
@@ -168,8 +192,7 @@ async fn delete(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let batch = find(&app, &caller, id).await?;
-    // In its own task, so that a client that disconnects doesn't leave it half done.
-    to_its_end(async move { app.service.submissions.delete_livy_batch(&caller, &batch.id).await }).await?;
+    app.service.submissions.delete_livy_batch(&caller, &batch.id).await?;
     Ok(Json(json!({"msg": "deleted"})).into_response())
 }
 
@@ -191,15 +214,10 @@ fn unknown(id: &str) -> Problem {
     Problem::new(Code::SubmissionNotFound, format!("Session '{id}' not found."))
 }
 
-async fn no_such_path(uri: Uri) -> Problem {
+async fn no_such_path(OriginalUri(uri): OriginalUri) -> Problem {
     let detail =
         format!("There is nothing at {}. This gateway has Livy's batches, and no interactive sessions.", uri.path());
     Problem::new(Code::NotFound, detail)
-}
-
-async fn no_such_method(request: Request) -> Problem {
-    let detail = format!("{} does not allow {}: see the Allow header.", request.uri().path(), request.method());
-    Problem::new(Code::MethodNotAllowed, detail)
 }
 
 /// Writes the problem that a handler returned.
@@ -218,16 +236,11 @@ async fn finish(request: Request, next: Next) -> Response {
 }
 
 /// Returns an error with Livy's body and its status.
-pub(super) fn refused(code: Code, detail: &str) -> Response {
+fn refused(code: Code, detail: &str) -> Response {
     let (status, msg) = match code {
         Code::TooManyRequests => (400, format!("Rejected, too many sessions are being created! {detail}")),
-        Code::InvalidJson
-        | Code::InvalidRequest
-        | Code::InvalidParameter
-        | Code::NameTaken
-        | Code::ClientIdTaken
-        | Code::IdempotencyKeyReused
-        | Code::PolicyViolated => (400, format!("Rejected, Reason: {detail}")),
+        // A batch that can't be as it is, or collides with another one.
+        _ if matches!(code.status(), 400 | 409 | 422) => (400, format!("Rejected, Reason: {detail}")),
         _ => (code.status(), detail.to_owned()),
     };
     (StatusCode::from_u16(status).unwrap_or_default(), Json(json!({"msg": msg}))).into_response()

@@ -6,22 +6,19 @@ use axum::{
     middleware::map_response,
     response::Response,
 };
-use utoipa::{
-    Modify, OpenApi,
-    openapi::{PathItem, path::Operation},
-};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa::{Modify, OpenApi};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 mod authentication;
 mod fallback;
+mod operations;
 
 use authentication::Authentication;
 use fallback::Fallback;
 
-use super::{AppState, health, spark, v1};
+use super::{health, problem::ProblemBody, spark, v1};
 
-/// What the routes themselves don't describe. Spark's protocol has no routes: it answers every path.
+/// What the routes themselves don't describe.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
@@ -34,22 +31,9 @@ use super::{AppState, health, spark, v1};
         (name = "Access", description = "Callers, API keys and the audit"),
         (name = "Probes", description = "Liveness and readiness of the gateway"),
     ),
-    paths(
-        spark::create::create,
-        spark::actions::status,
-        spark::actions::kill,
-        spark::actions::kill_all,
-        spark::actions::clear,
-        spark::actions::readyz,
-    ),
-    components(schemas(v1::ProblemBody))
+    components(schemas(ProblemBody))
 )]
 struct Api;
-
-/// Returns the routes of the probes with their descriptions.
-pub(super) fn probes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::default().routes(routes!(health::livez)).routes(routes!(health::readyz))
-}
 
 /// What Swagger UI needs: its own scripts and requests to this gateway; styles in attributes, and pictures in its style sheet.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
@@ -71,15 +55,11 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
 /// Returns the `OpenAPI` 3.1 document of everything that [`super::router`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = Api::openapi();
-    document.merge(v1::routes().into_openapi());
-    document.merge(probes().into_openapi());
+    let routes = v1::routes().merge(spark::routes()).merge(health::routes());
+    document.merge(routes.document());
     Fallback.modify(&mut document);
-    Authentication.modify(&mut document);
+    Authentication { open: routes.open_templates().collect() }.modify(&mut document);
     document
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten()
 }
 
 #[cfg(test)]

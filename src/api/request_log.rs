@@ -17,10 +17,7 @@ use tower_http::{
 };
 use tracing::{Instrument, field::display};
 
-use super::{
-    route_template::{loggable, template_of},
-    server::Peer,
-};
+use super::{routes::Route, server::Peer};
 use crate::metrics::{Value, metrics};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -60,7 +57,7 @@ async fn drop_unfit(mut request: Request) -> Request {
 /// end, and `client` that of the client behind it, if the peer is a trusted proxy.
 async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path, route) = (request.method().clone(), request.uri().path().to_owned(), Route::of(&request));
     let id = text(&id);
     let peer: Option<&Peer> = request.extensions().get();
     let client = peer.and_then(|peer| peer.forwarded).map(display);
@@ -69,11 +66,11 @@ async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) 
     let response = next.run(request).instrument(span).await;
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
-    let (route, verb, path) = (template_of(&path), verb(&method), loggable(&path));
-    metrics().http_seconds.with([route, verb]).observe(seconds);
-    metrics().http_requests.with([Value::from(route), verb.into(), status.into()]).inc();
+    let (label, verb, path) = (route.label(), Value::from(verb(&method)), route.loggable(&path));
+    metrics().http_seconds.with([label.clone(), verb.clone()]).observe(seconds);
+    metrics().http_requests.with([label, verb, status.into()]).inc();
     let duration_ms = (seconds * 10_000.0).round() / 10.0;
-    if matches!(&*path, "/livez" | "/readyz" | "/metrics") {
+    if route.is_probe {
         tracing::debug!(id, peer, client, %method, path = &*path, status, duration_ms, "request");
     } else {
         tracing::info!(id, peer, client, %method, path = &*path, status, duration_ms, "request");
@@ -102,11 +99,12 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use axum::{Router, body::Body};
+    use axum::{body::Body, routing::any};
     use tower::ServiceExt;
     use tracing::Level;
 
     use super::*;
+    use crate::api::routes::Routes;
 
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
@@ -127,8 +125,9 @@ mod tests {
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::INFO);
         let _guard = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
-        let router = logged(Router::new().fallback(async || ""));
-        for path in ["/v1/submissions?token=secret", "/livez", "/readyz"] {
+        let probes = Routes::default().route("/livez", any(async || "")).probe();
+        let router = probes.map(|router| router.fallback(async || "")).within(logged);
+        for path in ["/v1/submissions?token=secret", "/livez"] {
             let mut request = Request::post(path).header(HEADER, "r-1").body(Body::empty()).unwrap();
             let address = "192.0.2.1:4711".parse().unwrap();
             let forwarded = Some("198.51.100.7".parse().unwrap());

@@ -7,12 +7,10 @@ use axum::{
     middleware::{Next, from_fn},
     response::Response,
 };
-use tokio::task::JoinHandle;
-use tracing::Instrument;
 
 use super::{
     request_log::{RequestId, text},
-    route_template::{loggable, route_of},
+    routes::Route,
 };
 use crate::traces::{self, KeyValue, Span, attribute};
 
@@ -24,26 +22,21 @@ pub(super) fn traced(router: Router) -> Router {
     }
 }
 
-/// Starts a task in the span of its caller, in the log and in the trace.
-pub(super) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-    tokio::spawn(Span::current().enter(future.in_current_span()))
-}
-
 async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    if matches!(path, "/livez" | "/readyz") {
+    let (path, route) = (request.uri().path(), Route::of(&request));
+    if route.is_probe {
         return next.run(request).await;
     }
-    let (method, route) = (known(request.method()).to_owned(), route_of(path));
-    let name = route.map_or_else(|| method.clone(), |route| format!("{method} {route}"));
+    let (method, template) = (known(request.method()).to_owned(), route.template());
+    let name = template.map_or_else(|| method.clone(), |template| format!("{method} {template}"));
     let (traceparent, tracestate) = (header(request.headers(), "traceparent"), header(request.headers(), "tracestate"));
     let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
         let given = [
             KeyValue::new(attribute::HTTP_REQUEST_METHOD, method),
-            KeyValue::new(attribute::URL_PATH, loggable(path).into_owned()),
+            KeyValue::new(attribute::URL_PATH, route.loggable(path).into_owned()),
             KeyValue::new(attribute::REQUEST_ID, text(&id).to_owned()),
         ];
-        given.into_iter().chain(route.map(|route| KeyValue::new(attribute::HTTP_ROUTE, route)))
+        given.into_iter().chain(template.map(|template| KeyValue::new(attribute::HTTP_ROUTE, template.to_owned())))
     });
     let response = span.enter(next.run(request)).await;
     mark(&span, response.status());

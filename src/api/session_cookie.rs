@@ -10,46 +10,43 @@ use axum::http::{HeaderMap, Method};
 
 use super::{
     cookies::{SESSION, value},
-    faces::Face,
+    face::AnyFace,
     fetch_metadata::{is_of_own_page, is_of_script, is_opened},
+    routes::SessionUse,
 };
 use crate::service::SessionCookie;
 
-/// What the pages link to: the Spark UI of a submission, which leads back here when its ticket has expired.
-const OPENED_BY_USERS: [&str; 3] =
-    ["/v1/submissions/{id}/ui", "/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
-/// What the pages read by scripts.
-const READ_BY_PAGES: [&str; 2] = ["/v1/events", "/v1/submissions/{id}/logs"];
-
-/// Returns whether a route is one of the resource API that pages link to.
-pub(super) fn is_linked(route: Option<&str>) -> bool {
-    route.is_some_and(|route| OPENED_BY_USERS.contains(&route))
-}
-
 /// Returns the session's cookie of a request, if it counts for it.
 pub(super) fn of_request<'a>(
-    (method, route, headers): (&Method, Option<&str>, &'a HeaderMap),
-    face: Face,
+    method: &Method,
+    headers: &'a HeaderMap,
+    (face, route): (&AnyFace, SessionUse),
     is_https: bool,
 ) -> Option<SessionCookie<'a>> {
-    let is_own = is_of_own_page(headers);
-    let counts = match face {
-        Face::Console if method.is_safe() => is_own || is_opened(headers),
-        Face::Console => is_own,
-        Face::Resources => route.filter(|_| method.is_safe()).is_some_and(|route| {
-            is_own && READ_BY_PAGES.contains(&route) || is_linked(Some(route)) && (is_own || is_opened(headers))
-        }),
-        Face::Kubeflow | Face::Livy | Face::Spark => false,
-    };
+    let counts = counts(method, headers, face.is_for_browsers(), route);
     let value = value(headers, SESSION, is_https).filter(|_| counts)?;
     Some(SessionCookie { value, is_use: !is_of_script(headers) })
 }
 
+fn counts(method: &Method, headers: &HeaderMap, is_console: bool, route: SessionUse) -> bool {
+    let is_own = is_of_own_page(headers);
+    match route {
+        _ if is_console => is_own || method.is_safe() && is_opened(headers),
+        _ if !method.is_safe() => false,
+        SessionUse::ReadByPages => is_own,
+        SessionUse::OpenedByUsers => is_own || is_opened(headers),
+        SessionUse::None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::api::console::Console;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_str(value).unwrap())).collect()
@@ -59,50 +56,49 @@ mod tests {
     fn a_session_counts_for_pages_that_users_open_and_for_requests_of_own_pages() {
         let site = |value| ("sec-fetch-site", value);
         let opened = ("sec-fetch-mode", "navigate");
-        let events = Some("/v1/events");
-        let ui = Some("/v1/submissions/{id}/ui/{*path}");
-        for (face, method, route, extra, expected) in [
-            (Face::Console, Method::GET, None, vec![], true),
-            (Face::Console, Method::GET, None, vec![site("none"), opened], true),
-            (Face::Console, Method::GET, None, vec![site("cross-site"), opened], true),
-            (Face::Console, Method::GET, None, vec![site("same-origin")], true),
-            (Face::Console, Method::GET, None, vec![site("same-site"), ("sec-fetch-mode", "no-cors")], false),
-            (Face::Console, Method::GET, None, vec![site("cross-site"), ("sec-fetch-mode", "cors")], false),
-            (Face::Console, Method::POST, None, vec![site("same-origin")], true),
-            (Face::Console, Method::POST, None, vec![site("same-site"), opened], false),
-            (Face::Console, Method::POST, None, vec![site("cross-site"), opened], false),
-            (Face::Console, Method::POST, None, vec![site("none"), opened], false),
-            (Face::Console, Method::POST, None, vec![], false),
-            (Face::Resources, Method::GET, events, vec![site("same-origin")], true),
-            (Face::Resources, Method::GET, Some("/v1/submissions/{id}/logs"), vec![site("same-origin")], true),
-            (Face::Resources, Method::GET, events, vec![], false),
-            (Face::Resources, Method::GET, events, vec![site("same-site"), opened], false),
-            (Face::Resources, Method::GET, events, vec![site("none"), opened], false),
-            (Face::Resources, Method::GET, Some("/v1/submissions"), vec![site("same-origin")], false),
-            (Face::Resources, Method::GET, ui, vec![site("same-origin"), opened], true),
-            (Face::Resources, Method::GET, ui, vec![site("cross-site"), opened], true),
-            (Face::Resources, Method::GET, ui, vec![site("cross-site"), ("sec-fetch-mode", "cors")], false),
-            (Face::Resources, Method::POST, ui, vec![site("same-origin"), opened], false),
-            (Face::Resources, Method::POST, events, vec![site("same-origin")], false),
-            (Face::Spark, Method::POST, None, vec![site("same-origin")], false),
-            (Face::Livy, Method::GET, None, vec![site("same-origin")], false),
-            (Face::Kubeflow, Method::POST, None, vec![site("same-origin")], false),
+        let (console, other) = (true, false);
+        let (none, events, ui) = (SessionUse::None, SessionUse::ReadByPages, SessionUse::OpenedByUsers);
+        for (is_console, method, route, extra, expected) in [
+            (console, Method::GET, none, vec![], true),
+            (console, Method::GET, none, vec![site("none"), opened], true),
+            (console, Method::GET, none, vec![site("cross-site"), opened], true),
+            (console, Method::GET, none, vec![site("same-origin")], true),
+            (console, Method::GET, none, vec![site("same-site"), ("sec-fetch-mode", "no-cors")], false),
+            (console, Method::GET, none, vec![site("cross-site"), ("sec-fetch-mode", "cors")], false),
+            (console, Method::POST, none, vec![site("same-origin")], true),
+            (console, Method::POST, none, vec![site("same-site"), opened], false),
+            (console, Method::POST, none, vec![site("cross-site"), opened], false),
+            (console, Method::POST, none, vec![site("none"), opened], false),
+            (console, Method::POST, none, vec![], false),
+            (other, Method::GET, events, vec![site("same-origin")], true),
+            (other, Method::GET, events, vec![site("same-origin")], true),
+            (other, Method::GET, events, vec![], false),
+            (other, Method::GET, events, vec![site("same-site"), opened], false),
+            (other, Method::GET, events, vec![site("none"), opened], false),
+            (other, Method::GET, none, vec![site("same-origin")], false),
+            (other, Method::GET, ui, vec![site("same-origin"), opened], true),
+            (other, Method::GET, ui, vec![site("cross-site"), opened], true),
+            (other, Method::GET, ui, vec![site("cross-site"), ("sec-fetch-mode", "cors")], false),
+            (other, Method::POST, ui, vec![site("same-origin"), opened], false),
+            (other, Method::POST, events, vec![site("same-origin")], false),
+            (other, Method::POST, none, vec![site("same-origin")], false),
         ] {
-            let headers = headers(&[vec![("cookie", "sparkgate-session=x")], extra].concat());
-            let counts = of_request((&method, route, &headers), face, false).is_some();
-            assert_eq!(counts, expected, "{face:?} {method} {headers:?}");
+            let headers = headers(&extra);
+            let counts = counts(&method, &headers, is_console, route);
+            assert_eq!(counts, expected, "{is_console} {method} {headers:?}");
         }
     }
 
     #[test]
     fn what_a_page_sends_by_itself_is_no_use() {
+        let face: AnyFace = Arc::new(Console);
         for (destination, expected) in [("document", true), ("empty", false)] {
             let headers = headers(&[
                 ("cookie", "sparkgate-session=x"),
                 ("sec-fetch-site", "same-origin"),
                 ("sec-fetch-dest", destination),
             ]);
-            let cookie = of_request((&Method::GET, None, &headers), Face::Console, false).unwrap();
+            let cookie = of_request(&Method::GET, &headers, (&face, SessionUse::None), false).unwrap();
             assert_eq!(cookie.is_use, expected, "{destination}");
         }
     }

@@ -2,16 +2,28 @@
 
 use axum::{
     body::{Body, HttpBody},
-    extract::Request,
+    extract::{Extension, Request, State},
     http::{Method, StatusCode, header},
     response::Response,
+    routing::any,
 };
+use utoipa::OpenApi;
 
-use super::{AppState, body, idempotency_key, request_log::RequestId};
-use crate::service::Session;
-use crate::spark::{
-    Refusal,
-    rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
+use super::{
+    change::{About, Change},
+    face::Face,
+    idempotency_key,
+    problem::Problem,
+    request_log::RequestId,
+    routes::{Route, Routes},
+    state::AppState,
+};
+use crate::{
+    service::Session,
+    spark::{
+        Refusal, SparkVersion,
+        rest::{Action, Target, parse_path},
+    },
 };
 
 pub(super) mod actions;
@@ -20,11 +32,52 @@ mod fault;
 mod reply;
 
 use fault::Fault;
-pub(super) use fault::internal_error;
-pub(super) use reply::error;
+use reply::error;
 
-/// Answers any request that matches no other route.
-pub(super) async fn serve(state: &AppState, request_id: &RequestId, request: Request) -> Response {
+/// Spark's protocol, whose errors are an `ErrorResponse` of a release.
+#[derive(Debug)]
+pub(super) struct SparkFace(pub(super) SparkVersion);
+
+impl Face for SparkFace {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        let status = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        error(status, problem.detail.clone(), self.0)
+    }
+
+    fn change(&self, _: &Route, method: &Method, path: &str) -> Option<Change> {
+        let Target::Action { action, id } = parse_path(path, self.0).ok()? else { return None };
+        let (action, about) = match action {
+            Action::Create => ("submit", About::Nothing),
+            Action::Kill => ("kill", id.map_or(About::Nothing, About::Submission)),
+            Action::KillAll => ("killall", About::Nothing),
+            Action::Clear => ("clear", About::Nothing),
+            Action::Status | Action::Readyz => return None,
+        };
+        (method == Method::POST).then_some(Change { action, about })
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(create::create, actions::status, actions::kill, actions::kill_all, actions::clear, actions::readyz,))]
+struct Protocol;
+
+/// Returns the paths of the protocol. It answers every other path, too.
+pub(super) fn routes() -> Routes {
+    let document = Protocol::openapi();
+    let routes = Routes::described_by(document.clone());
+    document.paths.paths.keys().fold(routes, |routes, path| routes.route(path, any(serve)))
+}
+
+/// Answers any request.
+pub(super) async fn serve(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    request: Request,
+) -> Response {
+    answer(&state, &request_id, request).await
+}
+
+async fn answer(state: &AppState, request_id: &RequestId, request: Request) -> Response {
     let version = state.service.submissions.spark_version();
     let is_head = request.method() == Method::HEAD;
     let response = match parse_path(request.uri().path(), version) {
@@ -50,24 +103,24 @@ fn is_for(action: Action, method: &Method) -> bool {
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let service = &state.service;
     let caller = request.extensions().get::<Session>().cloned().ok_or(Fault::Unauthenticated)?;
-    let (body, _held, key) = match action {
+    let (body, held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
-            let (body, held) = body::read(request.into_body(), state).await?;
+            let (body, held) = state.bodies.read(request.into_body()).await?;
             (body, Some(held), key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
         }
         // No other action reads a body or a key, so a body of any size is ignored.
         _ => Default::default(),
     };
     let answer = async {
-        match action {
-            Action::Create => reply::success(&create::create(service, caller, &body, key).await?),
-            Action::Kill => reply::success(&actions::kill(service, caller, id).await?),
-            Action::KillAll => reply::success(&actions::kill_all(service, caller).await?),
-            Action::Status => reply::success(&actions::status(service, &caller, id).await?),
-            Action::Clear => reply::success(&actions::clear(service, caller).await?),
-            Action::Readyz => reply::success(&actions::readyz(service).await?),
-        }
+        Ok(match action {
+            Action::Create => reply::success(&create::create(service, caller, &body, key, held).await?)?,
+            Action::Kill => reply::success(&actions::kill(service, caller, id).await?)?,
+            Action::KillAll => reply::success(&actions::kill_all(service, caller).await?)?,
+            Action::Status => reply::success(&actions::status(service, &caller, id).await?)?,
+            Action::Clear => reply::success(&actions::clear(service, caller).await?)?,
+            Action::Readyz => reply::success(&actions::readyz(service).await?)?,
+        })
     };
     tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?
 }
@@ -100,9 +153,4 @@ fn without_body(mut response: Response) -> Response {
         response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     }
     response
-}
-
-/// Returns 468, a status code of Spark's own.
-fn unknown_protocol_version() -> StatusCode {
-    StatusCode::from_u16(UNKNOWN_PROTOCOL_VERSION).unwrap_or(StatusCode::BAD_REQUEST)
 }

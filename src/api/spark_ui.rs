@@ -11,7 +11,7 @@ mod request;
 mod response;
 
 use axum::{
-    Extension, Router,
+    Extension,
     body::to_bytes,
     extract::{Request, State},
     http::{Method, StatusCode, header, request::Parts},
@@ -22,13 +22,17 @@ use axum::{
 use tower_http::cors::{Any, CorsLayer};
 
 use super::{
-    AppState,
-    browser::host,
+    compression::compress,
     fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page},
+    host::host,
+    id::not_found,
+    problem::{Code, Problem},
     request_log::{self, RequestId},
-    route_template::{is_ui, loggable},
+    routes::{Route, Routes},
     server::Peer,
-    v1::{self, Code, Problem},
+    state::AppState,
+    time_limit::answered_within,
+    v1::{middleware::answer as problem_document, spark_ui::no_ui},
 };
 use crate::service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 use request::{Target, prefix};
@@ -36,40 +40,49 @@ use response::Sent;
 
 use page::{ended, not_up, wants_page};
 
+/// The segment of a path that is the ticket.
+const TICKET: usize = 4;
 /// The most bytes of a form of a driver's page.
 const FORM: usize = 64 << 10;
 
-/// Returns the router of the UIs of drivers.
-pub(super) fn router(state: AppState) -> Router {
+/// Returns the routes of the UIs of drivers. A ticket is a credential.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .route("/v1/ui/{id}/{ticket}", any(serve))
+        .secret(TICKET)
+        .route("/v1/ui/{id}/{ticket}/", any(serve))
+        .secret(TICKET)
+        .route("/v1/ui/{id}/{ticket}/{*path}", any(serve))
+        .secret(TICKET)
+}
+
+/// Returns the same with all that a request passes.
+pub(super) fn router(state: AppState) -> Routes<()> {
     // The ticket is the credential: no other one is used, or accepted, and a page of an origin of its own has to be allowed to read.
     let cors =
         CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::HEAD, Method::POST]).allow_headers(Any);
-    Router::new()
-        .route("/v1/ui/{id}/{ticket}", any(serve))
-        .route("/v1/ui/{id}/{ticket}/", any(serve))
-        .route("/v1/ui/{id}/{ticket}/{*path}", any(serve))
-        .layer(cors)
-        .layer(from_fn(v1::compress))
-        .with_state(state)
+    routes().map(|router| router.layer(cors).layer(from_fn(compress))).with_state(state)
 }
 
 async fn serve(State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request) -> Response {
-    let (path, is_page) = (request.uri().path().to_owned(), asks_for_page(&request));
+    let path = Route::of(&request).loggable(request.uri().path()).into_owned();
+    let is_page = asks_for_page(&request);
     answer(&state, request).await.unwrap_or_else(|problem| refused(problem, &path, is_page, &id))
 }
 
-/// Lets the host of UIs serve nothing else.
+/// Lets the host of UIs serve nothing but these.
 pub(super) async fn keep_apart(
     State(state): State<AppState>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
-    if host_of_uis(&state, &request).is_none() || is_ui(request.uri().path()) {
+    if host_of_uis(&state, &request).is_none() {
         return next.run(request).await;
     }
     let problem = Problem::new(Code::NotFound, "This host serves the Spark UIs of drivers, and nothing else.");
-    refused(problem, request.uri().path(), asks_for_page(&request), &id)
+    let path = Route::of(&request).loggable(request.uri().path()).into_owned();
+    refused(problem, &path, asks_for_page(&request), &id)
 }
 
 /// Returns whose UIs the host of a request serves; `None` if it is the gateway's own.
@@ -82,7 +95,6 @@ fn asks_for_page(request: &Request) -> bool {
 }
 
 fn refused(problem: Problem, path: &str, is_page: bool, id: &RequestId) -> Response {
-    let retry_after = problem.retry_after;
     if is_page {
         problem.log();
         return page::problem(&page::Shown {
@@ -90,15 +102,11 @@ fn refused(problem: Problem, path: &str, is_page: bool, id: &RequestId) -> Respo
             title: problem.code.title(),
             detail: &problem.detail,
             request_id: request_log::text(id),
-            retry_after,
+            retry_after: problem.retry_after,
             console: None,
         });
     }
-    let mut response = v1::refused(problem.code, loggable(path).into_owned(), problem.detail, id);
-    if let Some(seconds) = retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    }
-    response
+    problem_document(&problem, path, id)
 }
 
 async fn answer(state: &AppState, request: Request) -> Result<Response, Problem> {
@@ -114,7 +122,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
         let detail = "Only pages of the same driver may load what a driver serves.";
         return Err(Problem::new(Code::Forbidden, detail));
     }
-    let target = Target::of(&parts.uri).ok_or_else(|| v1::no_spark_ui("There is nothing at this path."))?;
+    let target = Target::of(&parts.uri).ok_or_else(|| no_ui("There is nothing at this path."))?;
     let ui = &state.service.spark_ui;
     // Authentication asks the reader's browser for credentials again, and this is continued with another ticket, at its place.
     let way_back = match &at {
@@ -129,12 +137,12 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
     }
     let ticket = match ticket {
         Ok(ticket) if is_here => ticket,
-        Ok(_) => return Err(v1::no_spark_ui(&format!("This Spark UI is at another host: {}", target.advice()))),
+        Ok(_) => return Err(no_ui(&format!("This Spark UI is at another host: {}", target.advice()))),
         Err(TicketFault::Expired) => {
-            return Err(v1::no_spark_ui(&format!("This URL has expired: {}", target.advice())));
+            return Err(no_ui(&format!("This URL has expired: {}", target.advice())));
         }
         Err(TicketFault::Forged) => {
-            return Err(v1::no_spark_ui(&format!("The URL isn't one of this gateway: {}", target.advice())));
+            return Err(no_ui(&format!("The URL isn't one of this gateway: {}", target.advice())));
         }
     };
     match parts.method {
@@ -146,7 +154,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             return Err(Problem::new(Code::MethodNotAllowed, detail));
         }
     }
-    let form = v1::answered_within(state.settings.request_timeout, to_bytes(body, FORM)).await?;
+    let form = answered_within(state.settings.request_timeout, to_bytes(body, FORM)).await?;
     let form = form.map_err(|_| Problem::new(Code::RequestTooLarge, format!("A form has at most {FORM} bytes.")))?;
     if target.is_kill {
         permit_kill(ui, &ticket, &target, &parts, &form).await?;
@@ -167,10 +175,10 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             })
         }
         Asked::Ended(UiPlace::History(url)) if is_page => Ok(elsewhere(&url)),
-        Asked::Ended(UiPlace::History(url)) => Err(v1::no_spark_ui(&format!("The submission has ended: see {url}"))),
+        Asked::Ended(UiPlace::History(url)) => Err(no_ui(&format!("The submission has ended: see {url}"))),
         Asked::Ended(_) if is_page => Ok(ended(&target.id)),
-        Asked::Ended(_) => Err(v1::no_spark_ui("The submission has ended, and its driver with it.")),
-        Asked::Gone => Err(v1::no_such_submission(&target.id)),
+        Asked::Ended(_) => Err(no_ui("The submission has ended, and its driver with it.")),
+        Asked::Gone => Err(not_found(&target.id)),
         Asked::NotUp(why) if is_page => Ok(not_up(&why)),
         Asked::NotUp(why) => {
             Err(Problem::new(Code::SparkUiUnavailable, format!("The Spark UI doesn't answer: {why}.")))

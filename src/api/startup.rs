@@ -1,24 +1,26 @@
 //! Answers requests from process start until the router is ready. A process that waits for its database is alive:
 //! restarting it would not help.
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, Uri, header},
     middleware::map_response,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, any, get},
 };
-use tower::ServiceExt;
 
 use super::{
-    faces::{Face, Faces},
-    health, kubeflow, page_headers, request_log, spark, v1,
+    face::AnyFace,
+    health, inner,
+    kubeflow::{self, Kubeflow},
+    page_headers,
+    problem::{Code, Problem},
+    request_log::{self, RequestId},
+    routes::Routes,
+    spark::SparkFace,
 };
 use crate::spark::SparkVersion;
 
@@ -43,21 +45,21 @@ struct Entrance {
 impl StartupRouter {
     /// Creates routers that are not ready. Their errors name this Spark release.
     pub fn new(version: SparkVersion) -> Self {
-        let probes = Router::new()
-            .route("/livez", get(health::livez))
-            .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }));
-        let faces = Faces::all(version, None);
-        let main = probes.clone().fallback(async move |request: Request| {
-            let answer = match faces.of(request.uri().path()) {
-                // Its client decides by the body whether it tries again.
-                Face::Kubeflow => kubeflow::refused(v1::Code::Unavailable, WAITING),
-                _ => spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version),
-            };
-            asks_for_patience(answer)
-        });
+        let not_ready = || get(async || asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)));
+        let waiting = |face: AnyFace| {
+            any(async move |Extension(id): Extension<RequestId>, uri: Uri| {
+                asks_for_patience(face.answer(&Problem::new(Code::Unavailable, WAITING), uri.path(), &id))
+            })
+        };
+        let spark: MethodRouter = waiting(Arc::new(SparkFace(version)));
+        let main = Routes::<()>::default().route("/livez", get(health::livez)).probe();
+        let main = main.route("/readyz", not_ready()).probe();
+        // Its client decides by the body whether it tries again.
+        let main = main.route(kubeflow::PATH, waiting(Arc::new(Kubeflow)));
+        let main = main.map(|router| router.fallback_service(spark).layer(map_response(page_headers::add)));
         // A gateway that waits for its database is one that an alert has to find.
-        let management = probes.route("/metrics", get(health::metrics)).fallback(health::only_probes);
-        Self { main: Entrance::new(main), management: Entrance::new(management) }
+        let management = health::starting_management_router(not_ready());
+        Self { main: Entrance::new(main.within(request_log::logged)), management: Entrance::new(management) }
     }
 
     /// Sends every request of the gateway's port to `router` from now on, and those of the management port to `management`, also
@@ -81,15 +83,12 @@ impl StartupRouter {
 
 impl Entrance {
     fn new(starting: Router) -> Self {
-        Self { starting: request_log::logged(starting.layer(map_response(page_headers::add))), ready: Arc::default() }
+        Self { starting, ready: Arc::default() }
     }
 }
 
 async fn enter(State(entrance): State<Entrance>, request: Request) -> Response {
-    let router = entrance.ready.get().unwrap_or(&entrance.starting).clone();
-    let answer: Result<Response, Infallible> = router.oneshot(request).await;
-    let Ok(response) = answer;
-    response
+    inner::answer(entrance.ready.get().unwrap_or(&entrance.starting), request).await
 }
 
 fn asks_for_patience(response: impl IntoResponse) -> Response {
@@ -101,6 +100,7 @@ fn asks_for_patience(response: impl IntoResponse) -> Response {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use tower::ServiceExt;
 
     use super::*;
 

@@ -8,138 +8,145 @@ mod events;
 mod executors;
 mod files;
 pub mod fuzzing;
-mod id;
-mod json;
-mod logs;
-mod middleware;
-mod problem;
-mod query;
+pub(super) mod logs;
+pub(super) mod middleware;
 mod reply;
-mod session;
-mod spark_ui;
+pub(super) mod spark_ui;
 mod spark_versions;
-mod submissions;
-mod suggest;
+pub(super) mod submissions;
 mod tokens;
 mod usage;
 mod webhooks;
 
 use axum::{
-    Router,
+    http::Method,
     middleware::{from_fn, from_fn_with_state},
+    response::Response,
     routing::get,
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-use super::AppState;
-use reply::Reply;
+use super::{
+    change::About,
+    compression::compress,
+    face::Face,
+    nowhere::no_such_method,
+    problem::Problem,
+    request_log::RequestId,
+    routes::{Routes, Uploads},
+    state::AppState,
+    time_limit::in_time,
+};
 
 pub use audit::audit_line;
-pub(super) use id::{Id, document, find, not_found as no_such_submission};
-/// Parameters that pages have, too.
-pub(super) mod parameter {
-    pub(in crate::api) use super::{logs::executor, query::attempt};
+
+/// The resource API, whose errors are problem documents.
+#[derive(Debug)]
+pub(super) struct Resources;
+
+impl Face for Resources {
+    fn answer(&self, problem: &Problem, path: &str, id: &RequestId) -> Response {
+        middleware::answer(problem, path, id)
+    }
+
+    fn broken_off(&self, path: &str, id: &RequestId) -> Response {
+        self.answer(&Problem::broken_off("a request handler panicked".to_owned()), path, id)
+    }
 }
 
-pub(super) use json::{Text, object, read as read_json};
-pub(super) use logs::no_log;
-pub(super) use middleware::{
-    answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused, takes_gzip,
-    to_its_end, without_length_of_nothing,
-};
-pub(super) use problem::{Code, Problem, ProblemBody, Reason, pointer};
-pub(super) use query::{Query, parsed, read as read_query};
-pub(super) use session::Caller;
-pub(super) use spark_ui::{link as spark_ui_of, no_ui as no_spark_ui};
-pub(super) use submissions::{
-    ListQuery, Listed, list_page,
-    rerun::{RERUN_OF, body_of, rerun_of},
-};
-pub(crate) use suggest::closest;
-
-/// Returns all routes with their descriptions.
-pub(super) fn routes() -> OpenApiRouter<AppState> {
-    quick().merge(patient())
+/// Returns all routes.
+pub(super) fn routes() -> Routes {
+    quick().merge(patient()).merge(signed_files())
 }
 
 /// The routes that answer at once and have a timeout.
-fn quick() -> OpenApiRouter<AppState> {
-    OpenApiRouter::default()
-        .routes(routes!(submissions::list))
-        .routes(routes!(submissions::get, submissions::kill))
-        .routes(routes!(submissions::wait::outcome))
-        .routes(routes!(submissions::rerun::request))
-        .routes(routes!(attempts::attempts))
-        .routes(routes!(attempts::manifest))
-        .routes(routes!(events::of_submission))
-        .routes(routes!(executors::executors))
-        .routes(routes!(logs::logs))
-        .routes(routes!(spark_ui::open))
-        .routes(routes!(spark_versions::list))
-        .routes(routes!(caller::me))
-        .routes(routes!(caller::login))
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(audit::audit))
-        .routes(routes!(usage::usage))
-        .routes(routes!(files::manage::list))
-        .routes(routes!(webhooks::list, webhooks::create))
-        .routes(routes!(webhooks::get, webhooks::delete))
-        .routes(routes!(webhooks::rotate))
-        .routes(routes!(webhooks::deliveries::deliveries))
-        .routes(routes!(webhooks::deliveries::replay))
-        .routes(routes!(webhooks::deliveries::replay_one))
+fn quick() -> Routes {
+    Routes::default()
+        .described(routes!(submissions::list))
+        .described(routes!(submissions::get, submissions::kill))
+        .changes(Method::DELETE, "kill", About::submission)
+        .described(routes!(submissions::wait::outcome))
+        .described(routes!(submissions::rerun::request))
+        .described(routes!(attempts::attempts))
+        .described(routes!(attempts::manifest))
+        .described(routes!(events::of_submission))
+        .described(routes!(executors::executors))
+        .described(routes!(logs::logs))
+        .read_by_pages()
+        .described(routes!(spark_ui::open))
+        .opened_by_users()
+        .route("/v1/submissions/{id}/ui/", get(spark_ui::below))
+        .opened_by_users()
+        .route("/v1/submissions/{id}/ui/{*path}", get(spark_ui::below))
+        .opened_by_users()
+        .described(routes!(spark_versions::list))
+        .described(routes!(caller::me))
+        .described(routes!(caller::login))
+        .open()
+        .described(routes!(tokens::list, tokens::create))
+        .changes(Method::POST, "create-key", About::nothing)
+        .described(routes!(tokens::revoke))
+        .changes(Method::DELETE, "revoke-key", About::key)
+        .described(routes!(audit::audit))
+        .described(routes!(usage::usage))
+        .described(routes!(files::manage::list))
+        .described(routes!(webhooks::list, webhooks::create))
+        .changes(Method::POST, "create-webhook", About::nothing)
+        .described(routes!(webhooks::get, webhooks::delete))
+        .changes(Method::DELETE, "delete-webhook", About::webhook)
+        .described(routes!(webhooks::rotate))
+        .changes(Method::POST, "rotate-webhook", About::webhook)
+        .described(routes!(webhooks::deliveries::deliveries))
+        .described(routes!(webhooks::deliveries::replay))
+        .changes(Method::POST, "replay-webhook", About::webhook)
+        .described(routes!(webhooks::deliveries::replay_one))
+        .changes(Method::POST, "replay-webhook", About::webhook)
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
-fn patient() -> OpenApiRouter<AppState> {
-    OpenApiRouter::default()
-        .routes(routes!(submissions::create::create))
-        .routes(routes!(submissions::rerun::rerun))
-        .routes(routes!(events::follow))
-        .routes(routes!(files::upload, files::download, files::parts::resume, files::manage::delete))
-        .routes(routes!(files::fetch))
-        .routes(routes!(submissions::wait::wait))
+fn patient() -> Routes {
+    Routes::default()
+        .described(routes!(submissions::create::create))
+        .changes(Method::POST, "submit", About::nothing)
+        .uploads(Uploads::Forms)
+        .described(routes!(submissions::rerun::rerun))
+        .changes(Method::POST, "submit", About::submission)
+        .described(routes!(submissions::wait::wait))
+        .described(routes!(events::follow))
+        .read_by_pages()
+        .described(routes!(files::upload, files::download, files::parts::resume, files::manage::delete))
+        .changes(Method::PUT, "upload-file", About::file)
+        .changes(Method::PATCH, "upload-file", About::file)
+        .changes(Method::DELETE, "delete-file", About::file)
+        .uploads(Uploads::Files)
 }
 
-/// Returns the router of the resource API. Requests for any other path or method get a problem.
-pub(super) fn router(state: AppState) -> Router {
-    let timeout = from_fn_with_state(state.settings.request_timeout, middleware::in_time);
-    let below = ["/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
-    let quick = below.iter().fold(Router::from(quick()), |router, path| router.route(path, get(spark_ui::below)));
-    quick
-        .route_layer(timeout)
-        .merge(Router::from(patient()))
-        .fallback(middleware::no_such_path)
-        .method_not_allowed_fallback(middleware::no_such_method)
-        .layer(from_fn(middleware::finish))
-        .layer(from_fn(compress))
-        .with_state(state)
+/// The signed URLs of files. A signature is a credential.
+fn signed_files() -> Routes {
+    Routes::default().described(routes!(files::fetch)).open().secret(5)
+}
+
+/// Returns the routes with all that a request passes, and the answer to other paths of the API.
+pub(super) fn router(state: AppState) -> Routes<()> {
+    let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
+    let routes = quick().map(|router| router.route_layer(timeout)).merge(patient()).merge(signed_files());
+    // Spark's protocol answers all other paths.
+    let below = ["/v1/files/", "/v1/submissions/{id}/", "/v1/tokens/", "/v1/ui/", "/v1/webhooks/"];
+    let routes = below.iter().fold(routes, |routes, path| routes.elsewhere_below(path, middleware::no_such_path));
+    finished(routes).map(|router| router.layer(from_fn(compress))).with_state(state)
 }
 
 /// Returns the signed URLs of files alone.
-pub(super) fn signed_files(state: AppState) -> Router {
-    Router::new()
-        .route("/v1/files/{sha256}/{id}/{signature}/{name}", get(files::fetch))
-        .fallback(middleware::no_such_path)
-        .method_not_allowed_fallback(middleware::no_such_method)
-        .layer(from_fn(middleware::finish))
-        .with_state(state)
+pub(super) fn signed_files_alone(state: AppState) -> Routes<()> {
+    finished(signed_files().map(|router| router.fallback(middleware::no_such_path))).with_state(state)
 }
 
-/// Returns whether a path belongs to the resource API. All others are Spark's. Spark's master answers the paths of the
-/// resource API only with an error: the action is missing.
-pub(super) fn serves(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("/v1/") else { return false };
-    let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
-    match (first, rest) {
-        (
-            "submissions" | "events" | "files" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage"
-            | "webhooks",
-            None,
-        )
-        | ("tokens" | "files" | "ui" | "webhooks", Some(_)) => true,
-        ("submissions", Some(id)) => id.starts_with("driver-"),
-        _ => false,
-    }
+fn finished(routes: Routes) -> Routes {
+    routes.map(|router| router.method_not_allowed_fallback(no_such_method).layer(from_fn(middleware::finish)))
+}
+
+/// Returns whether a path below that of submissions is one of Spark's protocol, which shares it: Spark's master answers it, whatever
+/// follows. Only ids of submissions begin with `driver-`.
+pub(super) fn is_of_spark(path: &str) -> bool {
+    path.strip_prefix("/v1/submissions/").is_some_and(|rest| !rest.starts_with("driver-"))
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    serve::{Signals, listen},
+    serve::{listener::listen, signals::Signals},
     settings::Sandbox,
 };
 use crate::sandbox::{apiserver, node};

@@ -1,8 +1,9 @@
 //! `sparkgate serve`: runs HTTP and the service's loops on one database and one cluster until a signal.
 
 mod connect;
+pub(super) mod listener;
 mod reload;
-mod signals;
+pub(super) mod signals;
 
 use std::{io::IsTerminal, net::SocketAddr, pin::pin, time::Duration};
 
@@ -22,6 +23,7 @@ use crate::{
 };
 use connect::Parts;
 
+pub(super) use listener::listen;
 pub(super) use reload::{Reload, ReloadSource};
 pub(super) use signals::Signals;
 
@@ -214,10 +216,6 @@ async fn named(name: &'static str, part: impl Future<Output = ()>) -> &'static s
 
 fn by_itself(ended: Option<Result<&'static str, tokio::task::JoinError>>) -> anyhow::Error {
     anyhow!("the {} ended by itself", ended.and_then(Result::ok).unwrap_or("process"))
-}
-
-pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("listening on {address}: is the address already in use?"))
 }
 
 fn announce(address: SocketAddr, is_tls: bool) {

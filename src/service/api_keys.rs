@@ -1,11 +1,11 @@
 //! API keys: created, listed and revoked by operators, and by the command `sparkgate token` on the gateway's database.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::Utc;
 use secrecy::SecretString;
 
-use super::{error::Error, session::Session};
+use super::{detached::to_its_end, error::Error, session::Session};
 use crate::{
     access::{Action, ApiKey, Provider, Role},
     spark::Refusal,
@@ -49,7 +49,13 @@ impl ApiKeys {
     ///
     /// # Errors
     /// [`Error::Denied`] if the caller may not grant this; [`Error::Refused`] for a name or a lifetime that can't be used.
-    pub async fn create(&self, caller: &Session, request: &KeyRequest) -> Result<CreatedKey, Error> {
+    pub async fn create(self: &Arc<Self>, caller: &Session, request: KeyRequest) -> Result<CreatedKey, Error> {
+        let (this, caller) = (self.clone(), caller.clone());
+        // A key isn't left behind whose text was never sent because the client disconnected early.
+        to_its_end(async move { this.grant(&caller, &request).await }, Error::BrokenOff).await
+    }
+
+    async fn grant(&self, caller: &Session, request: &KeyRequest) -> Result<CreatedKey, Error> {
         request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         may_grant(caller, request)?;
         let now = Utc::now();

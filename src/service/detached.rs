@@ -2,6 +2,11 @@
 
 use std::{future::pending, panic::resume_unwind};
 
+use tokio::task::JoinError;
+use tracing::Instrument;
+
+use crate::traces::Span;
+
 /// Runs `work` to completion in a task of its own.
 ///
 /// The server drops a request when its client disconnects, and doesn't poll the body of a response while the client doesn't read. A
@@ -16,4 +21,17 @@ where
         // The task was canceled: the process is shutting down.
         Err(_) => pending().await,
     }
+}
+
+/// Runs a use case to its end in a task of its own, in the span of its caller: a client that disconnects doesn't leave it half done.
+/// `broken_off` is the error of a task that ends early, as by a panic.
+pub(super) async fn to_its_end<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+    broken_off: impl FnOnce(JoinError) -> E,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    tokio::spawn(Span::current().enter(work.in_current_span())).await.map_err(broken_off)?
 }

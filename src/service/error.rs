@@ -1,5 +1,7 @@
 //! Errors of use cases.
 
+use tokio::task::JoinError;
+
 use crate::{cluster, files, metrics::metrics, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
@@ -55,6 +57,12 @@ pub enum Error {
     /// The file store doesn't answer: nothing was done, and a retry may succeed.
     #[error("the file store is not available")]
     FilesUnavailable(#[source] files::Error),
+    /// The task of the use case ended early, after it may have taken effect.
+    #[error("the request's task ended early")]
+    BrokenOff(#[source] JoinError),
+    /// The same for the write of a submission, which may have been accepted.
+    #[error("the task that wrote a submission ended early")]
+    SubmitBrokenOff(#[source] JoinError),
     /// An internal error; nothing was done.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -112,6 +120,7 @@ impl Error {
             Self::Unavailable(_)
             | Self::InDoubt { .. }
             | Self::PerhapsDone(_)
+            | Self::SubmitBrokenOff(_)
             | Self::ClusterUnavailable(_)
             | Self::FilesUnavailable(_)
             | Self::Busy { .. }
@@ -124,6 +133,7 @@ impl Error {
             | Self::KeyReused { .. }
             | Self::ClientIdTaken { .. }
             | Self::NameTaken { .. }
+            | Self::BrokenOff(_)
             | Self::Internal(..) => false,
         }
     }
@@ -141,9 +151,9 @@ impl Error {
             Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",
             Self::Unavailable(_) => "database",
-            Self::InDoubt { .. } | Self::PerhapsDone(_) => "in_doubt",
+            Self::InDoubt { .. } | Self::PerhapsDone(_) | Self::SubmitBrokenOff(_) => "in_doubt",
             Self::FilesUnavailable(_) => "files",
-            Self::ClusterUnavailable(_) | Self::Unanswered(_) | Self::Internal(..) => "internal",
+            Self::ClusterUnavailable(_) | Self::Unanswered(_) | Self::BrokenOff(_) | Self::Internal(..) => "internal",
         }
     }
 

@@ -1,4 +1,5 @@
-//! Submissions: accepts them, shows them, and takes requests to kill them.
+//! Submissions: accepts them, shows them, and takes requests to kill them. What changes one runs to its end in a task of its own,
+//! whatever becomes of the client.
 
 pub(super) mod document;
 pub(super) mod failure_reason;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
+    detached::to_its_end,
     driver_logs::DriverLogs,
     encryption::EncryptionKeys,
     error::Error,
@@ -175,7 +177,7 @@ impl Submissions {
     ///
     /// # Errors
     /// As for [`Submissions::request_kill`].
-    pub async fn kill(&self, caller: &Session, id: &SubmissionId) -> Result<bool, Error> {
+    pub async fn kill(self: &Arc<Self>, caller: &Session, id: &SubmissionId) -> Result<bool, Error> {
         Ok(self.request_kill(caller, id).await?.live)
     }
 
@@ -183,7 +185,44 @@ impl Submissions {
     ///
     /// # Errors
     /// [`Error::Denied`] if the caller may see the submission but not kill it.
-    pub async fn request_kill(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
+    pub async fn request_kill(self: &Arc<Self>, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let id = id.clone();
+        self.to_its_end(caller, |this, caller| async move { this.record_kill(&caller, &id).await }).await
+    }
+
+    /// Requests the kill of several submissions, one after the other, and returns the result of each.
+    ///
+    /// # Errors
+    /// Only if none has a result. Each has the errors of [`Submissions::request_kill`].
+    pub async fn request_kills(
+        self: &Arc<Self>,
+        caller: &Session,
+        ids: Vec<SubmissionId>,
+    ) -> Result<Vec<Result<KillAnswer, Error>>, Error> {
+        self.to_its_end(caller, |this, caller| async move {
+            let mut answers = Vec::with_capacity(ids.len());
+            for id in ids {
+                answers.push(this.record_kill(&caller, &id).await);
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
+    /// Runs a use case in a task of its own.
+    async fn to_its_end<T, F>(
+        self: &Arc<Self>,
+        caller: &Session,
+        work: impl FnOnce(Arc<Self>, Session) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        to_its_end(work(self.clone(), caller.clone()), Error::BrokenOff).await
+    }
+
+    async fn record_kill(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let span =
             Span::child("kill", SpanKind::Internal, || [KeyValue::new(attribute::SUBMISSION_ID, id.to_string())]);
         let answer = span.enter(self.kill_visible(caller, id)).await;
@@ -229,7 +268,11 @@ impl Submissions {
     ///
     /// # Errors
     /// [`Error::Denied`] if the caller may kill none in any tenant.
-    pub async fn kill_all(&self, caller: &Session) -> Result<(), Error> {
+    pub async fn kill_all(self: &Arc<Self>, caller: &Session) -> Result<(), Error> {
+        self.to_its_end(caller, |this, caller| async move { this.record_kill_of_all(&caller).await }).await
+    }
+
+    async fn record_kill_of_all(&self, caller: &Session) -> Result<(), Error> {
         caller.require(Action::KillOwn)?;
         let killable = self.store.scoped(&caller.killable());
         let killed = killable.request_kill_of_all(caller.actor().as_ref()).await;
@@ -246,7 +289,11 @@ impl Submissions {
     ///
     /// # Errors
     /// [`Error::Denied`] if the caller may clear none in any tenant.
-    pub async fn clear(&self, caller: &Session) -> Result<(), Error> {
+    pub async fn clear(self: &Arc<Self>, caller: &Session) -> Result<(), Error> {
+        self.to_its_end(caller, |this, caller| async move { this.hide_ended(&caller).await }).await
+    }
+
+    async fn hide_ended(&self, caller: &Session) -> Result<(), Error> {
         caller.require(Action::ClearOwn)?;
         let clearable = self.store.scoped(&caller.clearable());
         let cleared = clearable.clear_ended(caller.actor().as_ref()).await?;

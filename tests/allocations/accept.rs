@@ -28,7 +28,7 @@ async fn cost_of_accepting_is_as_expected(pool: PgPool) {
                     let (request, _) = parse_create(&body, service.submissions.spark_version()).unwrap();
                     service
                         .submissions
-                        .submit(&service.anonymous(), request, SubmissionOptions::default())
+                        .submit(&service.anonymous(), request, SubmissionOptions::default(), ())
                         .await
                         .unwrap();
                 });

@@ -82,7 +82,7 @@ impl Life<'_> {
             parse_create(&request(n, &self.namespace), self.service.submissions.spark_version()).unwrap();
         self.service
             .submissions
-            .submit(&self.service.anonymous(), request, SubmissionOptions::default())
+            .submit(&self.service.anonymous(), request, SubmissionOptions::default(), ())
             .await
             .unwrap();
         self.step("accept");

@@ -71,7 +71,7 @@ async fn cost_of_reads_is_as_expected(pool: PgPool) {
 async fn submit(service: &Service, n: usize) -> SubmissionId {
     let (request, _) = parse_create(&request(n, "default"), service.submissions.spark_version()).unwrap();
     let options = SubmissionOptions::default();
-    service.submissions.submit(&service.anonymous(), request, options).await.unwrap().submission.id
+    service.submissions.submit(&service.anonymous(), request, options, ()).await.unwrap().submission.id
 }
 
 fn count(name: &str, read: impl Fn()) {

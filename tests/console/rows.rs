@@ -108,7 +108,7 @@ async fn many_lists_at_the_same_time_miss_nothing_and_see_nothing_foreign(pool: 
         reads
     }));
     let ((), reads) = tokio::join!(submit, lists);
-    assert!(reads.iter().sum::<usize>() > 20);
+    assert!(reads.iter().sum::<usize>() > 20, "{reads:?}");
 }
 
 #[sqlx::test]

@@ -124,7 +124,8 @@ fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], keep: Keep)
 /// Writes the new figures to the page.
 fn tell_results() -> Result<()> {
     let page = page::read();
-    let (before, rest) = page.split_once(page::BEGIN).context("docs/internals/parity.md has no mark for the results")?;
+    let (before, rest) =
+        page.split_once(page::BEGIN).context("docs/internals/parity.md has no mark for the results")?;
     let (_, after) = rest.split_once(page::END).context("docs/internals/parity.md has no mark for the results' end")?;
     let results = page::results(&Suite::read(), &Deliberate::read());
     println!("{results}");

@@ -83,6 +83,48 @@ async fn a_path_that_is_nearly_right_shows_the_way(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn a_path_without_a_route_is_answered_as_by_its_api(pool: PgPool) {
+    let settings = HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() };
+    let api = router(service(SparkVersion::V4_3, pool).await, settings).unwrap();
+    for path in [
+        "/v1/files/a/b",
+        "/v1/submissions/driver-1/",
+        "/v1/submissions/driver-1/x",
+        "/v1/tokens/",
+        "/v1/tokens/a/b",
+        "/v1/ui/a",
+        "/v1/webhooks/a/b",
+    ] {
+        let problem = is_problem(&asked(&api, "GET", path, &[]).await, 404, "not-found");
+        assert!(problem["detail"].as_str().unwrap().starts_with(&format!("There is nothing at {path}.")), "{problem}");
+        assert_eq!(problem["instance"], path);
+    }
+    for path in ["/livy/batches/", "/livy/batches/7/x", "/livy/sessions", "/livy/sessions/", "/livy/sessions/0"] {
+        let answer = asked(&api, "GET", path, &[]).await;
+        let message = answer.json()["msg"].as_str().unwrap_or_default().to_owned();
+        assert!(answer.status == 404 && message.starts_with("There is nothing at "), "{path}: {answer:?}");
+    }
+    for path in ["/console/elsewhere", "/console/submissions/a/b"] {
+        let answer = asked(&api, "GET", path, &[]).await;
+        assert_eq!((answer.status, answer.header("content-type")), (404, Some("text/html; charset=utf-8")), "{path}");
+    }
+    for path in [
+        "/api/v1/spark-submit/",
+        "/batches/7",
+        "/consoles",
+        "/livy",
+        "/livy/other",
+        "/v1/submissions/kill",
+        "/v1/submissions/x/events",
+        "/v1/tokensx",
+        "/v1/ui",
+    ] {
+        let answer = asked(&api, "POST", path, &[]).await;
+        assert_eq!(answer.json()["action"], "ErrorResponse", "{path}: {answer:?}");
+    }
+}
+
+#[sqlx::test]
 async fn a_large_list_is_compressed_for_clients_that_ask(pool: PgPool) {
     let api = api(&pool).await;
     for _ in 0..5 {

@@ -9,7 +9,8 @@ use axum::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::api::v1::{Problem, nothing_at};
+use crate::api::nowhere::nothing_at;
+use crate::api::problem::Problem;
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     api::{
-        AppState,
-        v1::{Problem, find, no_such_submission},
+        id::{find, not_found as no_such_submission},
+        problem::Problem,
+        state::AppState,
     },
     service::{Filter, Session, Submission},
     submission::SubmissionId,

@@ -9,14 +9,16 @@ use serde_json::Value;
 use super::{
     compare::{Comparison, compared},
     layout::{Frame, Section, facts, word},
-    page,
+    page::page,
     submission::heading,
     text::cut,
 };
 use crate::{
     api::{
-        AppState,
-        v1::{Caller, Id, Problem, find},
+        id::{Id, find},
+        problem::Problem,
+        session::Caller,
+        state::AppState,
     },
     spark::parse_properties,
 };

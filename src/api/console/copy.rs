@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{rerun, text::cut};
 use crate::{
-    api::v1::{RERUN_OF, body_of},
+    api::v1::submissions::rerun::{RERUN_OF, body_of},
     service::Submission,
 };
 

@@ -2,7 +2,7 @@
 
 use axum::{body::Body, http::HeaderMap, http::header};
 
-use crate::api::v1::{Code, Problem};
+use crate::api::problem::{Code, Problem};
 
 /// The largest form in bytes.
 const MOST: usize = 64 << 10;

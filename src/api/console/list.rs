@@ -10,16 +10,16 @@ use maud::{Markup, html};
 use super::{
     form,
     layout::{Frame, Live, Section, word},
-    page,
+    page::page,
     rows::{Parts, Read, Reads},
 };
 use crate::{
     api::{
-        AppState,
-        server_span::spawn,
-        v1::{Caller, Code, Problem},
+        problem::{Code, Problem},
+        session::Caller,
+        state::AppState,
     },
-    service::Session,
+    service::{Error, KillAnswer, Session},
     submission::SubmissionId,
 };
 
@@ -156,17 +156,16 @@ pub(super) async fn kill(
         return Err(Problem::new(Code::InvalidRequest, detail));
     }
     let back = of("back").next().map(|query| form::with(query, &[])).unwrap_or_default();
-    let session = caller.clone();
-    // In its own task, so that the rest is killed even if the client disconnects.
-    let kills = spawn(async move {
-        let mut kills = Vec::with_capacity(ids.len());
-        for id in ids {
-            let killed = kill_one(&state, &session, &id).await;
-            kills.push((id, killed));
-        }
-        kills
-    });
-    let kills = kills.await.map_err(|error| Problem::internal(error.to_string()))?;
+    // The rest is killed even if the client disconnects.
+    let known = ids.iter().filter_map(|id| id.parse().ok()).collect();
+    let mut answers = state.service.submissions.request_kills(&caller, known).await?.into_iter();
+    let kills: Vec<(String, Killed)> = ids
+        .into_iter()
+        .map(|id| {
+            let answer = id.parse::<SubmissionId>().ok().and_then(|_| answers.next());
+            (id, killed(answer))
+        })
+        .collect();
     let requested = kills.iter().filter(|(_, killed)| matches!(killed, Killed::Requested)).count();
     let content = html! {
         section.problem {
@@ -194,13 +193,11 @@ pub(super) async fn kill(
     Ok(page(frame.around(&content)))
 }
 
-async fn kill_one(state: &AppState, caller: &Session, id: &str) -> Killed {
-    let unknown = || Killed::Refused("there is no such submission, or it is no longer kept".to_owned());
-    let Ok(id) = id.parse::<SubmissionId>() else { return unknown() };
-    match state.service.submissions.request_kill(caller, &id).await {
-        Ok(answer) if answer.live => Killed::Requested,
-        Ok(answer) if answer.submission.is_some() => Killed::Over,
-        Ok(_) => unknown(),
-        Err(error) => Killed::Refused(Problem::from(error).detail),
+fn killed(answer: Option<Result<KillAnswer, Error>>) -> Killed {
+    match answer {
+        Some(Ok(answer)) if answer.live => Killed::Requested,
+        Some(Ok(answer)) if answer.submission.is_some() => Killed::Over,
+        Some(Ok(_)) | None => Killed::Refused("there is no such submission, or it is no longer kept".to_owned()),
+        Some(Err(error)) => Killed::Refused(Problem::from(error).detail),
     }
 }

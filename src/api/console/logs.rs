@@ -8,14 +8,18 @@ use serde::Deserialize;
 use super::{
     form,
     layout::{Frame, Live, Section},
-    page,
+    page::page,
     submission::heading,
     text::{cut, without_colours},
 };
 use crate::{
     api::{
-        AppState,
-        v1::{Caller, Id, Problem, find, no_log, parameter, read_query},
+        id::{Id, find},
+        problem::Problem,
+        query::{attempt, read as read_query},
+        session::Caller,
+        state::AppState,
+        v1::logs::{executor, no_log},
     },
     service::{Log, LogRequest, LogSource, LogStream},
 };
@@ -29,9 +33,9 @@ const LINE: usize = 4000;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct LogQuery {
-    #[serde(deserialize_with = "parameter::attempt")]
+    #[serde(deserialize_with = "attempt")]
     attempt: Option<i32>,
-    #[serde(deserialize_with = "parameter::executor")]
+    #[serde(deserialize_with = "executor")]
     executor: Option<i64>,
 }
 

@@ -8,14 +8,11 @@ use maud::{Markup, html};
 
 use super::{
     layout::{Frame, Section, word},
-    page,
+    page::page,
     text::{ago, duration},
 };
 use crate::{
-    api::{
-        AppState,
-        v1::{Caller, Problem},
-    },
+    api::{problem::Problem, session::Caller, state::AppState},
     service::{Checked, InstallationOverview, LiveCount, OpenStreams, Readiness, Session, doctor::Level},
 };
 

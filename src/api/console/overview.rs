@@ -7,14 +7,11 @@ use maud::{Markup, html};
 use super::{
     chart,
     layout::{Frame, Live, Section, word},
-    page,
+    page::page,
     text::duration,
 };
 use crate::{
-    api::{
-        AppState,
-        v1::{Caller, Problem},
-    },
+    api::{problem::Problem, session::Caller, state::AppState},
     service::{Day, StateCount},
 };
 

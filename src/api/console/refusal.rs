@@ -10,13 +10,14 @@ use maud::{Markup, html};
 
 use super::{
     layout::{Frame, Section, root},
-    page, sign_in,
+    page::page,
+    sign_in,
     text::cut,
 };
 use crate::{
     api::{
+        problem::{Code, Problem, Retry, reason::Reason},
         request_log::{RequestId, text},
-        v1::{Code, Problem, Reason},
     },
     service::{Authenticator, Session, Unauthenticated},
 };
@@ -48,9 +49,9 @@ pub(super) fn written(
     written
 }
 
-/// Returns the answer to a request without a known caller.
-pub(in crate::api) fn refused(code: Code, path: &str, detail: String, id: &RequestId) -> Response {
-    of_problem(&Problem::new(code, detail), status(code), path, None, id, &html! {})
+/// Returns the page of a problem for a reader who isn't known.
+pub(super) fn answer(problem: &Problem, path: &str, id: &RequestId) -> Response {
+    of_problem(problem, status(problem.code), path, None, id, &html! {})
 }
 
 /// Returns the answer to a request without a known caller, with the ways to sign in.
@@ -71,12 +72,6 @@ pub(in crate::api) fn unauthenticated(
 
 fn status(code: Code) -> StatusCode {
     StatusCode::from_u16(code.status()).unwrap_or_default()
-}
-
-/// Returns the response to a request whose handler panicked.
-pub(in crate::api) fn internal_error(path: &str, id: &RequestId) -> Response {
-    let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
-    refused(Code::InternalError, path, detail.to_owned(), id)
 }
 
 fn of_problem(
@@ -126,5 +121,5 @@ fn remedy(code: Code) -> Option<&'static str> {
 }
 
 fn is_passing(code: Code) -> bool {
-    code.retry_after().is_some() || matches!(code, Code::InternalError | Code::RateLimited | Code::TimedOut)
+    matches!(code.retry(), Retry::Soon | Retry::Later | Retry::Perhaps)
 }

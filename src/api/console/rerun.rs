@@ -10,15 +10,11 @@ use maud::{Markup, html};
 use super::{
     form as fields_of,
     layout::{Frame, Section},
-    page,
+    page::page,
     text::cut,
 };
 use crate::{
-    api::{
-        AppState,
-        server_span::spawn,
-        v1::{Caller, Id, Problem, rerun_of},
-    },
+    api::{id::Id, problem::Problem, session::Caller, state::AppState, v1::submissions::rerun::rerun_of},
     service::Session,
     submission::SubmissionId,
 };
@@ -49,11 +45,8 @@ pub(super) async fn submit(
     let (parts, body) = request.into_parts();
     let fields = fields_of::read(&parts.headers, body).await?;
     let patch = fields.into_iter().find(|(name, _)| name == "patch").map(|(_, value)| value).unwrap_or_default();
-    let (session, sent, from) = (caller.clone(), patch.clone(), id.clone());
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let rerun = spawn(async move { rerun_of(&state, &session, &from, sent.as_bytes()).await });
-    match rerun.await.map_err(|error| Problem::in_doubt(None, error.to_string()))? {
-        Ok(accepted) => Ok(super::seen_at(format!("../{}", accepted.submission.id))),
+    match rerun_of(&state, &caller, &id, patch.as_bytes()).await {
+        Ok(accepted) => Ok(super::page::seen_at(format!("../{}", accepted.submission.id))),
         Err(problem) if matches!(problem.code.status(), 400 | 409 | 413 | 422) => {
             Ok(refused(&problem, &id, &patch, parts.uri.path(), &caller))
         }

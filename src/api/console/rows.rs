@@ -21,14 +21,18 @@ use super::{
     chart::executor_bar,
     form,
     layout::{badge, word},
+    page::with_headers,
     shared_reads::SharedReads,
     text::{ago, cut, lasted},
-    with_headers,
 };
 use crate::{
     api::{
-        AppState,
-        v1::{Caller, ListQuery, Listed, Problem, list_page, read_query, takes_gzip},
+        compression::takes_gzip,
+        problem::Problem,
+        query::read as read_query,
+        session::Caller,
+        state::AppState,
+        v1::submissions::{ListQuery, Listed, list_page},
     },
     service::{FailureReason, Scope, Session, Submission},
     submission::State as SubmissionState,

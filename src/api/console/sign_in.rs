@@ -10,16 +10,16 @@ use maud::{Markup, html};
 use super::{
     form,
     layout::{Frame, Section, root},
-    page,
+    page::page,
 };
 use crate::{
     api::{
-        AppState,
         cookies::{self, SESSION, SIGN_IN},
         fetch_metadata::is_of_own_page,
+        problem::{Code, Problem},
         request_log::{RequestId, text},
         server::Peer,
-        v1::{Code, Problem},
+        state::AppState,
     },
     metrics::metrics,
     service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated},
@@ -34,11 +34,6 @@ const FIRST: &str = "submissions";
 const UIS: &str = "../v1/submissions/";
 /// The longest address of a page to return to.
 const LONGEST: usize = 2000;
-
-/// Returns whether a path is answered without a caller: callers get credentials here, or give them back.
-pub(super) fn serves(path: &str) -> bool {
-    matches!(path, "/console/sign-in" | "/console/sign-in/callback" | "/console/sign-out" | "/console/signed-out")
-}
 
 /// Returns an address relative to the console's root: that of one of its pages, or of a Spark UI; `None` for every other one.
 fn local(to: &str) -> Option<&str> {

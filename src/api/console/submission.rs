@@ -12,15 +12,18 @@ use serde_json::Value;
 use super::{
     chart, copy,
     layout::{Frame, Live, Section, badge, facts, word},
-    page, spark,
+    page::page,
+    spark,
     text::{ago, amount, cut, lasted, moment, without_colours},
 };
 use crate::{
     access::Action,
     api::{
-        AppState,
-        server_span::spawn,
-        v1::{Caller, Id, Problem, RERUN_OF, document, no_such_submission, spark_ui_of},
+        id::{Id, document, not_found as no_such_submission},
+        problem::Problem,
+        session::Caller,
+        state::AppState,
+        v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
     },
     service::{
         AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
@@ -367,12 +370,9 @@ pub(super) async fn kill(
     Caller(caller): Caller,
     Id { id }: Id,
 ) -> Result<Response, Problem> {
-    let asked = id.clone();
-    // In its own task, so that the kill is recorded even if the client disconnects.
-    let kill = spawn(async move { state.service.submissions.request_kill(&caller, &asked).await });
-    let answer = kill.await.map_err(|error| Problem::internal(error.to_string()))??;
+    let answer = state.service.submissions.request_kill(&caller, &id).await?;
     answer.submission.ok_or_else(|| no_such_submission(&id))?;
-    Ok(super::seen_at(format!("../{id}")))
+    Ok(super::page::seen_at(format!("../{id}")))
 }
 
 /// Returns the gateway's host, as the browser named it.

@@ -6,7 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    api::v1::{Code, Problem, read_json},
+    api::{
+        json::read as read_json,
+        problem::{Code, Problem},
+    },
     service::SubmissionOptions,
     spark::{
         CreateSubmissionRequest,

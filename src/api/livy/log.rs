@@ -4,7 +4,7 @@
 use futures::TryStreamExt;
 
 use crate::{
-    api::v1::{Code, Problem},
+    api::problem::{Code, Problem},
     service::{FailureReason, Log, LogRequest, NoLog, Service, Session, Submission},
 };
 

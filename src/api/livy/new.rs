@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde::Deserialize;
 
 use crate::{
-    api::v1::{Code, Problem, Text, object, pointer, read_json},
+    api::{
+        json::{Text, object, read as read_json},
+        problem::{Code, Problem, pointer::pointer},
+    },
     service::SubmissionOptions,
     spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties},
     submission::Wire,

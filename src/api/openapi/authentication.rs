@@ -10,18 +10,19 @@ use utoipa::{
     },
 };
 
-use super::operations;
+use super::operations::operations;
 
 const SCHEME: &str = "bearer";
-/// Operations without credentials.
-const OPEN: [&str; 4] = ["livez", "readyz", "getLogin", "fetchFile"];
 /// Reads that need more than to be known; writes need it anyway.
 const FOR_OPERATORS: [&str; 5] = ["listTokens", "readAudit", "listWebhooks", "getWebhook", "listWebhookDeliveries"];
 
 /// Adds the security scheme and these responses.
-pub(super) struct Authentication;
+pub(super) struct Authentication<'a> {
+    /// The templates of paths without credentials.
+    pub(super) open: Vec<&'a str>,
+}
 
-impl Modify for Authentication {
+impl Modify for Authentication<'_> {
     fn modify(&self, document: &mut OpenApi) {
         let mut http = Http::new(HttpAuthScheme::Bearer);
         http.description = Some("An API key, or a token of a configured provider".to_owned());
@@ -30,12 +31,12 @@ impl Modify for Authentication {
         let scheme = SecurityRequirement::new(SCHEME, Vec::<String>::new());
         // Without an access file, no credentials are needed.
         document.security = Some(vec![scheme, SecurityRequirement::default()]);
-        for item in document.paths.paths.values_mut() {
+        for (path, item) in &mut document.paths.paths {
             let writes = [&item.post, &item.put, &item.patch, &item.delete]
                 .map(|operation| operation.as_ref().map(id).unwrap_or_default());
             for operation in operations(item) {
                 let id = id(operation);
-                if OPEN.contains(&id.as_str()) {
+                if self.open.contains(&path.as_str()) {
                     operation.security = Some(Vec::new());
                     continue;
                 }

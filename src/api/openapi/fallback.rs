@@ -10,7 +10,7 @@ use utoipa::{
     },
 };
 
-use super::operations;
+use super::operations::operations;
 
 const DESCRIPTION: &str = "A parameter is invalid (a problem), or the id is malformed (an `ErrorResponse` or an HTML \
                            page of Spark's protocol, which shares these paths)";

@@ -1,8 +1,7 @@
 //! The actions of Spark's protocol other than `create`.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::{
-    api::server_span::spawn,
     service::{Readiness, Service, Session},
     spark::rest::{
         ClearResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse, ReadyzResponse,
@@ -70,10 +69,7 @@ pub(in crate::api) async fn kill(
     let id = id.ok_or(Fault::MissingId("kill"))?;
     // A malformed id is an unknown submission, not an error.
     let success = match id.parse::<SubmissionId>() {
-        Ok(id) => {
-            let service = service.clone();
-            spawn(async move { service.submissions.kill(&caller, &id).await }).await??
-        }
+        Ok(id) => service.submissions.kill(&caller, &id).await?,
         Err(_) => false,
     };
     let message = match success {
@@ -100,8 +96,7 @@ pub(in crate::api) async fn kill(
 )]
 pub(in crate::api) async fn kill_all(service: &Service, caller: Session) -> Result<KillAllSubmissionResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
-    let service = service.clone();
-    spawn(async move { service.submissions.kill_all(&caller).await }).await??;
+    service.submissions.kill_all(&caller).await?;
     Ok(KillAllSubmissionResponse {
         action: "KillAllSubmissionResponse",
         message: "Kill request for all drivers submitted".to_owned(),
@@ -123,8 +118,7 @@ pub(in crate::api) async fn kill_all(service: &Service, caller: Session) -> Resu
 )]
 pub(in crate::api) async fn clear(service: &Service, caller: Session) -> Result<ClearResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
-    let service = service.clone();
-    spawn(async move { service.submissions.clear(&caller).await }).await??;
+    service.submissions.clear(&caller).await?;
     Ok(ClearResponse { action: "ClearResponse", message: String::new(), server_spark_version, success: true })
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use super::Fault;
+use super::fault::Fault;
 use crate::{
-    api::server_span::spawn,
+    api::body::Held,
     service::{Found, Service, Session, SubmissionOptions},
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create_of},
 };
@@ -68,15 +68,13 @@ pub(in crate::api) async fn create(
     caller: Session,
     body: &[u8],
     key: Option<String>,
+    held: Option<Held>,
 ) -> Result<CreateSubmissionResponse, Fault> {
     let options = SubmissionOptions { idempotency_key: key, ..SubmissionOptions::default() };
     let own = service.submissions.spark_version();
     // Its own release is known only after its defaults; the newest one knows all units.
     let (request, unknown_fields) = parse_create_of(body, own, caller.spark_lines().newest())?;
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let service = service.clone();
-    let submit = async move { service.submissions.submit(&caller, request, options).await };
-    let Found { id, document } = spawn(submit).await.map_err(Fault::BrokenOff)??.submission;
+    let Found { id, document } = service.submissions.submit(&caller, request, options, held).await?.submission;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",
         message: format!("Driver successfully submitted as {id}"),

@@ -9,6 +9,7 @@ use super::reply;
 use crate::{
     api::{
         body,
+        problem::{Code, Problem, Retry},
         request_log::{RequestId, text},
     },
     service::{self, error_chain},
@@ -40,11 +41,7 @@ pub(in crate::api) enum Fault {
     #[error("the request has no caller: it passed no authentication")]
     Unauthenticated,
     #[error("could not write the reply as JSON")]
-    Unwritable(#[source] serde_json::Error),
-    #[error("the request's task ended early")]
-    Task(#[from] tokio::task::JoinError),
-    #[error("the task that wrote a submission ended early")]
-    BrokenOff(#[source] tokio::task::JoinError),
+    Unwritable(#[from] serde_json::Error),
     #[error(transparent)]
     Service(service::Error),
 }
@@ -75,37 +72,20 @@ impl From<service::Error> for Fault {
 }
 
 impl Fault {
-    fn status(&self) -> StatusCode {
+    fn code(&self) -> Code {
         match self {
-            Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
-            Self::Service(service::Error::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Service(service::Error::Denied(_) | service::Error::RecordsFull { .. }) => StatusCode::FORBIDDEN,
-            Self::Service(service::Error::ClientIdTaken { .. } | service::Error::NameTaken { .. }) => {
-                StatusCode::CONFLICT
-            }
-            Self::Service(service::Error::KeyReused { .. } | service::Error::Policy { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
-            Self::Busy
-            | Self::NotReady(_)
-            | Self::Slow
-            | Self::BrokenOff(_)
-            | Self::Service(
-                service::Error::Unavailable(_)
-                | service::Error::InDoubt { .. }
-                | service::Error::PerhapsDone(_)
-                | service::Error::ClusterUnavailable(_)
-                | service::Error::FilesUnavailable(_)
-                | service::Error::Busy { .. }
-                | service::Error::Unanswered(_),
-            ) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unauthenticated
-            | Self::Unwritable(_)
-            | Self::Task(_)
-            | Self::Service(service::Error::Internal { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => Code::InvalidRequest,
+            Self::TooLarge { .. } => Code::RequestTooLarge,
+            Self::Busy => Code::Busy,
+            Self::NotReady(_) => Code::Unavailable,
+            Self::Slow => Code::TimedOut,
+            Self::Unauthenticated | Self::Unwritable(_) => Code::InternalError,
+            Self::Service(error) => Code::of(error),
         }
+    }
+
+    fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     pub(super) fn into_response(self, version: SparkVersion, id: &RequestId) -> Response {
@@ -126,7 +106,7 @@ impl Fault {
     fn message(&self, id: &RequestId) -> String {
         let id_in_log = || format!("Details are in the gateway's log under request id {}.", text(id));
         match self {
-            Self::Task(_) | Self::Unwritable(_) => internal_error(id),
+            Self::Service(service::Error::BrokenOff(_)) | Self::Unwritable(_) => Problem::panicked(id).detail,
             _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 format!("Internal server error: nothing was done. {}", id_in_log())
             }
@@ -135,7 +115,7 @@ impl Fault {
                  accepted, as {submission}. Check its status before you submit again. {}",
                 id_in_log()
             ),
-            Self::BrokenOff(_) => format!(
+            Self::Service(service::Error::SubmitBrokenOff(_)) => format!(
                 "The gateway failed while the submission was being written: it may have been accepted. \
                  Check before you submit again. {}",
                 id_in_log()
@@ -155,18 +135,8 @@ impl Fault {
 
     /// Returns whether the response asks for a retry. A client that retries by itself must not submit twice.
     fn may_be_repeated(&self) -> bool {
-        let in_doubt = matches!(self, Self::Slow | Self::BrokenOff(_) | Self::Service(service::Error::InDoubt { .. }));
-        self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
+        self.status() == StatusCode::SERVICE_UNAVAILABLE && self.code().retry() == Retry::Soon
     }
-}
-
-/// Returns the message for an internal error that may have occurred before or after the requested action was done.
-pub(in crate::api) fn internal_error(id: &RequestId) -> String {
-    let id = text(id);
-    format!(
-        "Internal server error: the requested action may have been done. \
-         Details are in the gateway's log under request id {id}."
-    )
 }
 
 #[cfg(test)]

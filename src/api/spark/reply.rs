@@ -8,18 +8,17 @@ use axum::{
 use hyper::ext::ReasonPhrase;
 use serde::Serialize;
 
-use super::{Fault, unknown_protocol_version};
 use crate::spark::{
     SparkVersion,
-    rest::{BadPath, ErrorResponse, PROTOCOL_VERSION, bad_message, error_page, to_json},
+    rest::{BadPath, ErrorResponse, PROTOCOL_VERSION, UNKNOWN_PROTOCOL_VERSION, bad_message, error_page, to_json},
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json;charset=utf-8");
 const HTML: HeaderValue = HeaderValue::from_static("text/html;charset=iso-8859-1");
 const NOT_CACHED: HeaderValue = HeaderValue::from_static("must-revalidate,no-cache,no-store");
 
-pub(super) fn success(reply: &impl Serialize) -> Result<Response<Body>, Fault> {
-    to_json(reply).map(|json| with(StatusCode::OK, JSON, json)).map_err(Fault::Unwritable)
+pub(super) fn success(reply: &impl Serialize) -> serde_json::Result<Response<Body>> {
+    to_json(reply).map(|json| with(StatusCode::OK, JSON, json))
 }
 
 /// Returns an `ErrorResponse`.
@@ -103,4 +102,9 @@ fn with(status: StatusCode, content_type: HeaderValue, content: String) -> Respo
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
+}
+
+/// Returns 468, a status code of Spark's own.
+fn unknown_protocol_version() -> StatusCode {
+    StatusCode::from_u16(UNKNOWN_PROTOCOL_VERSION).unwrap_or(StatusCode::BAD_REQUEST)
 }

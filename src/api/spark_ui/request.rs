@@ -9,7 +9,7 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    api::v1::{Problem, no_spark_ui},
+    api::{problem::Problem, v1::spark_ui::no_ui as no_spark_ui},
     submission::SubmissionId,
 };
 

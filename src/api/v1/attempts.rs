@@ -7,14 +7,19 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Problem, Reply,
-    id::{Id, find, not_found},
-    problem::{Code, ProblemBody, SubmissionProblems},
-    query::{NoParameters, Query, attempt},
-    session::Caller,
-    submissions::{StateWord, Why},
+    reply::Reply,
+    submissions::{document::State as StateWord, failure::Why},
 };
-use crate::{api::AppState, service};
+use crate::{
+    api::{
+        id::{Id, find, not_found},
+        problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
+        query::{NoParameters, Query, attempt},
+        session::Caller,
+        state::AppState,
+    },
+    service,
+};
 
 /// One attempt to run the application, with its own driver pod.
 #[derive(Debug, Serialize, ToSchema)]

@@ -5,14 +5,14 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    problem::Problems,
-    query::{Query, limit, parsed},
-    session::Caller,
-};
+use super::reply::Reply;
 use crate::{
-    api::AppState,
+    api::{
+        problem::{Problem, responses::Problems},
+        query::{Query, limit, parsed},
+        session::Caller,
+        state::AppState,
+    },
     service::{AuditEntry, AuditFilter},
 };
 

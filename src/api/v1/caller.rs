@@ -5,13 +5,16 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    Problem, Reply,
-    problem::ProblemBody,
-    query::{NoParameters, Query},
-    session::Caller,
+use super::reply::Reply;
+use crate::{
+    access::Namespaces,
+    api::{
+        problem::{Problem, ProblemBody},
+        query::{NoParameters, Query},
+        session::Caller,
+        state::AppState,
+    },
 };
-use crate::{access::Namespaces, api::AppState};
 
 /// The caller of a request, and what it may do.
 #[derive(Serialize, ToSchema)]

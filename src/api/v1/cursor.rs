@@ -8,7 +8,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-use super::{Problem, problem::Code};
+use crate::api::problem::{Code, Problem};
 
 /// Returns the cursor that continues after `place` in the list that `list` describes, encrypted with the first key.
 pub(super) fn write(keys: &[[u8; 32]], list: &str, place: i64) -> Result<String, Problem> {

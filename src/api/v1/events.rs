@@ -12,16 +12,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    id::{Id, not_found},
-    problem::{Code, ProblemBody, Problems, SubmissionProblems},
-    query::{Query, labels, limit, parsed, seconds},
-    session::Caller,
-    submissions::StateWord,
-};
+use super::{reply::Reply, submissions::document::State as StateWord};
 use crate::{
-    api::AppState,
+    api::{
+        id::{Id, not_found},
+        problem::{
+            Code, Problem, ProblemBody,
+            responses::{Problems, SubmissionProblems},
+        },
+        query::{Query, labels, limit, parsed, seconds},
+        session::Caller,
+        state::AppState,
+    },
     service::{self, EventFilter, Interrupted, Subscription},
     submission::SubmissionId,
 };

@@ -5,14 +5,17 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply, cursor,
-    id::{Id, find},
-    problem::SubmissionProblems,
-    query::{Query, limit},
-    session::Caller,
+use super::{cursor, reply::Reply};
+use crate::{
+    api::{
+        id::{Id, find},
+        problem::{Problem, responses::SubmissionProblems},
+        query::{Query, limit},
+        session::Caller,
+        state::AppState,
+    },
+    submission::ExecutorRecord,
 };
-use crate::{api::AppState, submission::ExecutorRecord};
 
 const LIMIT: u32 = 100;
 

@@ -18,16 +18,17 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    id::{not_found, part_of_path},
-    middleware::{Live, to_its_end},
-    problem::{ProblemBody, Problems},
-    query::{NoParameters, Query},
-    session::Caller,
-};
+use super::reply::Reply;
 use crate::{
-    api::AppState,
+    api::{
+        compression::Live,
+        id::{not_found, part_of_path},
+        problem::{Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+    },
     service::{Download, Fetched, FileError, Uploaded, is_sha256},
 };
 

@@ -3,10 +3,10 @@
 use super::{
     cursor,
     events::EventQuery,
-    query::read,
-    submissions::{ListQuery, parse},
+    submissions::{ListQuery, new::parse},
 };
 use crate::{
+    api::query::read,
     service::SubmissionOptions,
     spark::{CreateSubmissionRequest, SparkVersion},
 };

@@ -16,16 +16,15 @@ use futures::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use utoipa::IntoParams;
 
-use super::{
-    Problem,
-    id::{Id, not_found},
-    middleware::Live,
-    problem::{Code, ProblemBody, SubmissionProblems},
-    query::{Moment, Query, attempt, flag, parsed},
-    session::Caller,
-};
 use crate::{
-    api::AppState,
+    api::{
+        compression::Live,
+        id::{Id, not_found},
+        problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
+        query::{Moment, Query, attempt, flag, parsed},
+        session::Caller,
+        state::AppState,
+    },
     service::{Error, Log, LogRequest, LogStream, NoLog},
     submission::SubmissionId,
 };

@@ -8,7 +8,7 @@ use axum::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::Problem;
+use crate::api::problem::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

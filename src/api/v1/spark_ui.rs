@@ -6,18 +6,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{
-    Problem,
-    id::{Id, find},
-    problem::{Code, ProblemBody, SubmissionProblems},
-    query::{NoParameters, Query},
-    session::Caller,
-};
 use crate::{
     api::{
-        AppState,
+        id::{Id, find},
+        problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
+        query::{NoParameters, Query},
         request_log::{RequestId, text},
+        session::Caller,
         spark_ui::page::{self, ended, wants_page},
+        state::AppState,
     },
     service::{Service, Session, Submission, UiPlace},
     submission::{State as SubmissionState, SubmissionId},

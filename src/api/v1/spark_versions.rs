@@ -3,12 +3,10 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    Problem, Reply,
-    problem::ProblemBody,
-    query::{NoParameters, Query},
-    session::Caller,
-};
+use super::reply::Reply;
+use crate::api::problem::{Problem, ProblemBody};
+use crate::api::query::{NoParameters, Query};
+use crate::api::session::Caller;
 
 /// The Spark releases that the gateway serves, in their order.
 #[derive(Serialize, ToSchema)]

@@ -5,34 +5,32 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply, cursor,
-    id::{Id, document, not_found},
-    middleware::to_its_end,
-    problem::{Problems, SubmissionProblems},
-    query::{NoParameters, Query, flag, labels, limit, time},
-    session::Caller,
-    spark_ui,
-    usage::SubmissionUsage,
-};
+use super::{cursor, reply::Reply, spark_ui, usage::document::SubmissionUsage};
 use crate::{
-    api::AppState,
+    api::{
+        id::{Id, document, not_found},
+        problem::{
+            Problem,
+            responses::{Problems, SubmissionProblems},
+        },
+        query::{NoParameters, Query, flag, labels, limit, time},
+        session::Caller,
+        state::AppState,
+    },
     service::{Document, Filter, Found, KillAnswer, Page, Session},
     submission,
 };
 
 pub(super) mod create;
-mod document;
-mod failure;
+pub(super) mod document;
+pub(super) mod failure;
 mod form;
-mod new;
-pub(super) mod rerun;
+pub(super) mod new;
+pub(in crate::api) mod rerun;
 mod spark;
 pub(super) mod wait;
 
-pub(super) use document::{State as StateWord, Submission};
-pub(super) use failure::Why;
-pub(super) use new::parse;
+use document::{State as StateWord, Submission};
 
 const LIMIT: u32 = 50;
 
@@ -195,10 +193,7 @@ pub(super) async fn kill(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    // In its own task, so that the kill is recorded even if the client disconnects.
-    let asked = id.clone();
-    let kill = async move { state.service.submissions.request_kill(&caller, &asked).await };
-    let KillAnswer { live, submission, .. } = to_its_end(kill).await?;
+    let KillAnswer { live, submission, .. } = state.service.submissions.request_kill(&caller, &id).await?;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =
         if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };

@@ -13,16 +13,15 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    id::part_of_path,
-    middleware::to_its_end,
-    problem::{Code, ProblemBody, Problems},
-    query::{NoParameters, Query},
-    session::Caller,
-};
+use super::reply::Reply;
 use crate::{
-    api::AppState,
+    api::{
+        id::part_of_path,
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query},
+        session::Caller,
+        state::AppState,
+    },
     service::{ApiKey, CreatedKey, KeyRequest},
 };
 
@@ -153,9 +152,7 @@ pub(super) async fn create(
     let role = new.role.parse().map_err(|error| Problem::field("#/role".to_owned(), format!("{error}")))?;
     let expires_in = new.expires_in_seconds.map(Duration::from_secs);
     let request = KeyRequest { name: new.name, tenant: new.tenant, role, expires_in };
-    // In its own task, so that a key isn't left behind whose text was never sent because the client disconnected early.
-    let keys = state.service.api_keys;
-    let CreatedKey { key, text } = to_its_end(async move { keys.create(&caller, &request).await }).await?;
+    let CreatedKey { key, text } = state.service.api_keys.create(&caller, request).await?;
     let mut token = Token::from(key);
     token.token = Some(text.expose_secret().to_owned());
     Ok(Reply::ok(token).with_status(StatusCode::CREATED).into_response())

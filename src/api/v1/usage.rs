@@ -1,7 +1,7 @@
 //! What submissions used, in sums over days, owners, tenants, namespaces and labels.
 
 mod csv;
-mod document;
+pub(super) mod document;
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use chrono::{Datelike, Days, NaiveDate, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    Problem, Reply,
-    problem::Problems,
-    query::{Query, labels, parsed},
-    session::Caller,
-};
+use super::reply::Reply;
 use crate::{
-    api::AppState,
+    api::{
+        problem::{Problem, responses::Problems},
+        query::{Query, labels, parsed},
+        session::Caller,
+        state::AppState,
+    },
     service::{GroupBy, UsageFilter},
 };
 
-pub(super) use document::{SubmissionUsage, UsageDocument};
+use document::UsageDocument;
 
 /// The longest range of days.
 const MOST_DAYS: i64 = 366;

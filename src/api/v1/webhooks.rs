@@ -1,7 +1,7 @@
 //! Webhooks.
 
 pub(super) mod deliveries;
-mod document;
+pub(super) mod document;
 
 use axum::{
     body::Bytes,
@@ -13,18 +13,19 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
-use super::{
-    Problem, Reply,
-    id::part_of_path,
-    middleware::to_its_end,
-    problem::{Code, ProblemBody, Problems},
-    query::{NoParameters, Query, parsed},
-    session::Caller,
+use super::reply::Reply;
+use crate::{
+    api::{
+        id::part_of_path,
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query, parsed},
+        session::Caller,
+        state::AppState,
+    },
+    service::CreatedWebhook,
+    submission::SubmissionId,
 };
-use crate::{api::AppState, service::CreatedWebhook, submission::SubmissionId};
 use document::{NewWebhook, Webhook, WebhookList};
-
-pub(super) use document::{FormatWord, format_of, states_of};
 
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -74,9 +75,7 @@ pub(super) async fn create(
         Problem::new(Code::InvalidRequest, format!("The body is no request for a webhook: {error}."))
     })?;
     let request = new.into_request()?;
-    // In its own task, so that a webhook isn't left behind whose secret was never sent because the client disconnected early.
-    let webhooks = state.service.webhooks;
-    let created = to_its_end(async move { webhooks.create(&caller, request).await }).await?;
+    let created = state.service.webhooks.create(&caller, request).await?;
     Ok(Reply::ok(with_secret(created)).with_status(StatusCode::CREATED).into_response())
 }
 
@@ -139,8 +138,7 @@ pub(super) async fn rotate(
     WebhookId { id }: WebhookId,
     _: Query<NoParameters>,
 ) -> Result<Reply<Webhook>, Problem> {
-    let (webhooks, asked) = (state.service.webhooks, id.clone());
-    let rotated = to_its_end(async move { webhooks.rotate(&caller, &asked).await }).await?;
+    let rotated = state.service.webhooks.rotate(&caller, &id).await?;
     rotated.map(|rotated| Reply::ok(with_secret(rotated))).ok_or_else(|| not_found(&id))
 }
 

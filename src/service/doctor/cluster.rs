@@ -4,13 +4,16 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use chrono::TimeDelta;
 
-use super::{Finding, clocks, defaults::Defaults};
+use super::{
+    defaults::Defaults,
+    finding::{Finding, clocks},
+};
 use crate::{
     cluster::{self, ApiServer, Cluster, QuotaUse},
     service::{
-        AccessFile,
+        access_file::AccessFile,
         boundaries::Boundaries,
-        error_chain,
+        error::error_chain,
         home_cluster::{Verdict, compare},
     },
     store::Store,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Finding, database::not_read};
+use super::{database::not_read, finding::Finding};
 use crate::{
     access::{Access, Authentication, Provider},
-    service::error_chain,
+    service::error::error_chain,
     store::{self, ApiKey, Store},
 };
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use super::{Finding, clocks};
+use super::finding::{Finding, clocks};
 use crate::{
-    service::{EncryptionKeys, error_chain},
+    service::{encryption::EncryptionKeys, error::error_chain},
     store::{ConnectError, DatabaseSettings, Inspection, Migrations, OldSnapshot, Server, Store},
 };
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
-use crate::{access::Namespaces, service::AccessFile};
+use super::finding::Finding;
+use crate::{access::Namespaces, service::access_file::AccessFile};
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
 const ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";

@@ -1,9 +1,12 @@
 //! Checks the stores of uploaded files and of logs.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::{
     files::FileStore,
-    service::{FileSettings, error::Error, error_chain},
+    service::{
+        error::{Error, error_chain},
+        files::FileSettings,
+    },
     store::Store,
 };
 

@@ -1,6 +1,6 @@
 //! The server that gets run events about all submissions.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::service::webhooks::LineageServer;
 
 const CHECK: &str = "openlineage";

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Finding, cluster::unanswered, database::not_read};
+use super::{cluster::unanswered, database::not_read, finding::Finding};
 use crate::{
     cluster::{Cluster, Dependant, MarkedPod},
-    service::error_chain,
+    service::error::error_chain,
     store::Store,
 };
 

@@ -1,11 +1,13 @@
 //! The use cases "list files" and "delete a file", for members of a tenant.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use super::{FileError, Files, tenant};
 use crate::{
     metrics::metrics,
-    service::{error::Error, session::Session},
+    service::{detached::to_its_end, error::Error, session::Session},
     store::DeletedFile,
 };
 
@@ -53,7 +55,24 @@ impl Files {
     /// # Errors
     /// [`FileError::Used`] while a live submission uses it; [`Error::Denied`] for that of another principal, unless the caller is an
     /// operator.
-    pub async fn delete(&self, caller: &Session, namespace: Option<&str>, sha256: &str) -> Result<(), FileError> {
+    pub async fn delete(
+        self: &Arc<Self>,
+        caller: &Session,
+        namespace: Option<String>,
+        sha256: String,
+    ) -> Result<(), FileError> {
+        let (this, caller) = (self.clone(), caller.clone());
+        // The object is deleted even if the client disconnects.
+        let delete = async move { this.delete_with_object(&caller, namespace.as_deref(), &sha256).await };
+        to_its_end(delete, |error| Error::BrokenOff(error).into()).await
+    }
+
+    async fn delete_with_object(
+        &self,
+        caller: &Session,
+        namespace: Option<&str>,
+        sha256: &str,
+    ) -> Result<(), FileError> {
         let tenant = tenant(caller, namespace)?;
         let kept = self.kept()?;
         let store = self.store.scoped(&caller.readable());

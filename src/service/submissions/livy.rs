@@ -1,5 +1,7 @@
 //! Submissions as Livy's clients see them.
 
+use std::sync::Arc;
+
 use super::Submissions;
 use crate::{
     service::{error::Error, session::Session},
@@ -27,8 +29,12 @@ impl Submissions {
     ///
     /// # Errors
     /// As for [`Submissions::request_kill`]. If the kill is recorded and the rest fails, repeating the request completes it.
-    pub async fn delete_livy_batch(&self, caller: &Session, id: &SubmissionId) -> Result<(), Error> {
-        self.request_kill(caller, id).await?;
-        Ok(self.store.scoped(&caller.killable()).delete_livy_batch(id).await?)
+    pub async fn delete_livy_batch(self: &Arc<Self>, caller: &Session, id: &SubmissionId) -> Result<(), Error> {
+        let id = id.clone();
+        let delete = |this: Arc<Self>, caller: Session| async move {
+            this.record_kill(&caller, &id).await?;
+            Ok(this.store.scoped(&caller.killable()).delete_livy_batch(&id).await?)
+        };
+        self.to_its_end(caller, delete).await
     }
 }

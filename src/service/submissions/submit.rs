@@ -1,14 +1,14 @@
 //! The use case "submit": checks a submission and accepts it.
 
-use std::{collections::BTreeMap, io, mem};
+use std::{collections::BTreeMap, io, mem, sync::Arc};
 
 use super::{Submissions, fingerprint::Fingerprint, plan::proposed};
 use crate::{
     access::TenantLimits,
     metrics::{metrics, text},
     service::{
-        encryption::StoredObjects, error::Error, options::SubmissionOptions, prepared::PreparedSubmission, redaction,
-        session::Session, tenancy::TenantRules,
+        detached::to_its_end, encryption::StoredObjects, error::Error, options::SubmissionOptions,
+        prepared::PreparedSubmission, redaction, session::Session, tenancy::TenantRules,
     },
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission, ReachedBound, TenantBounds},
@@ -37,18 +37,39 @@ impl Submissions {
     ///
     /// # Errors
     /// The same.
-    pub async fn create(&self, caller: &Session, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
-        Ok(self.submit(caller, request, SubmissionOptions::default()).await?.submission.id)
+    pub async fn create(
+        self: &Arc<Self>,
+        caller: &Session,
+        request: CreateSubmissionRequest,
+    ) -> Result<SubmissionId, Error> {
+        Ok(self.submit(caller, request, SubmissionOptions::default(), ()).await?.submission.id)
     }
 
     /// Checks the request by building its driver once, fixes all names and commits the submission. The launch follows
-    /// asynchronously. `options` override those in the properties.
+    /// asynchronously. `options` override those in the properties. `held` is what the request takes until then, such as a share of the
+    /// memory for bodies. All of it runs in a task of its own, so that a client that disconnects can't leave the submission half accepted.
     ///
     /// # Errors
     /// [`Error::Refused`] for a request that can't become a driver; nothing of it is stored. [`Error::KeyReused`] and
     /// [`Error::ClientIdTaken`] and [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
-    /// doesn't confirm the write: the submission may have been accepted.
+    /// doesn't confirm the write, and [`Error::SubmitBrokenOff`]: the submission may have been accepted.
     pub async fn submit(
+        self: &Arc<Self>,
+        caller: &Session,
+        request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+        held: impl Send + 'static,
+    ) -> Result<Accepted, Error> {
+        let (this, caller) = (self.clone(), caller.clone());
+        let submit = async move {
+            let accepted = this.check_and_accept(&caller, request, options).await;
+            drop(held);
+            accepted
+        };
+        to_its_end(submit, Error::SubmitBrokenOff).await
+    }
+
+    async fn check_and_accept(
         &self,
         caller: &Session,
         mut request: CreateSubmissionRequest,
@@ -212,6 +233,8 @@ fn deny(caller: &Session, error: &Error) {
         | Error::ClusterUnavailable(_)
         | Error::Unanswered(_)
         | Error::FilesUnavailable(_)
+        | Error::BrokenOff(_)
+        | Error::SubmitBrokenOff(_)
         | Error::Internal(..) => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Creates, lists, rotates and deletes webhooks, shows their deliveries, and queues those again.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use secrecy::SecretString;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     access::{Action, Visible},
-    service::{error::Error, options::webhook::MessageFormat, session::Session},
+    service::{detached::to_its_end, error::Error, options::webhook::MessageFormat, session::Session},
     spark::Refusal,
     store::{Delivery, NewWebhook, Webhook, WebhookFilter},
     submission::{LONGEST_DURATION, State, SubmissionId},
@@ -68,7 +68,13 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`Error::Denied`] if the caller may not have it; [`Error::Refused`] for a field that can't be used.
-    pub async fn create(&self, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
+    pub async fn create(self: &Arc<Self>, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
+        let (this, caller) = (self.clone(), caller.clone());
+        // A webhook isn't left behind whose secret was never sent because the client disconnected early.
+        to_its_end(async move { this.insert(&caller, request).await }, Error::BrokenOff).await
+    }
+
+    async fn insert(&self, caller: &Session, request: WebhookRequest) -> Result<CreatedWebhook, Error> {
         request.tenant.iter().for_each(|tenant| caller.aims_at(tenant));
         let tenant = tenant(caller, &request)?;
         let url = self.settings.check(&request.url).map_err(|reason| Refusal::field("url", reason))?;
@@ -129,7 +135,12 @@ impl Webhooks {
     /// # Errors
     /// [`Error::Denied`] if the caller may manage none, or it is that of the installation; [`Error::Internal`] if the secrets can't be
     /// decrypted.
-    pub async fn rotate(&self, caller: &Session, id: &str) -> Result<Option<CreatedWebhook>, Error> {
+    pub async fn rotate(self: &Arc<Self>, caller: &Session, id: &str) -> Result<Option<CreatedWebhook>, Error> {
+        let (this, caller, id) = (self.clone(), caller.clone(), id.to_owned());
+        to_its_end(async move { this.replace_secret(&caller, &id).await }, Error::BrokenOff).await
+    }
+
+    async fn replace_secret(&self, caller: &Session, id: &str) -> Result<Option<CreatedWebhook>, Error> {
         caller.require(Action::ManageOwnWebhooks)?;
         let webhooks = self.store.scoped(&caller.webhook_owners());
         self.check_changeable(&webhooks, id, caller).await?;

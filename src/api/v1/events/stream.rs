@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Event;
 use crate::{
-    api::v1::middleware::Live,
+    api::compression::Live,
     service::{self, Interrupted, PublishedEvent, Subscription},
 };
 

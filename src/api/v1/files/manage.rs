@@ -8,14 +8,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::{FileQuery, Hash};
 use crate::{
     api::{
-        AppState,
-        v1::{
-            Problem, Reply, cursor,
-            middleware::to_its_end,
-            problem::{ProblemBody, Problems},
-            query::{Query, limit},
-            session::Caller,
-        },
+        problem::{Problem, ProblemBody, responses::Problems},
+        query::{Query, limit},
+        session::Caller,
+        state::AppState,
+        v1::{cursor, reply::Reply},
     },
     service::{FilePage, ListedFile},
 };
@@ -132,8 +129,6 @@ pub(in crate::api::v1) async fn delete(
     Hash { sha256 }: Hash,
     Query(query): Query<FileQuery>,
 ) -> Result<StatusCode, Problem> {
-    let files = state.service.files;
-    // In its own task, so that the object is deleted even if the client disconnects.
-    to_its_end(async move { files.delete(&caller, query.namespace.as_deref(), &sha256).await }).await?;
+    state.service.files.delete(&caller, query.namespace, sha256).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,14 +10,12 @@ use super::{FileQuery, Hash, StoredFile, discard};
 use crate::{
     access::Action,
     api::{
-        AppState,
-        v1::{
-            Problem, Reply,
-            middleware::to_its_end,
-            problem::{Code, ProblemBody, Problems},
-            query::Query,
-            session::Caller,
-        },
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::Query,
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+        v1::reply::Reply,
     },
     service::{FileError, NewPart, Resumed, Session, Uploaded},
 };

@@ -17,18 +17,15 @@ use super::{
 };
 use crate::{
     api::{
-        AppState,
-        body::{self, Held},
+        body::Held,
         idempotency_key,
-        server_span::spawn,
-        v1::{
-            Problem, Reply,
-            attempts::ObjectList,
-            middleware::{answered_within, to_its_end},
-            problem::{Code, ProblemBody, Problems},
-            query::{Query, flag},
-            session::Caller,
-        },
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{Query, flag},
+        session::Caller,
+        state::AppState,
+        tasks::to_its_end,
+        time_limit::answered_within,
+        v1::{attempts::ObjectList, reply::Reply},
     },
     service::{Found, Service, Session, SubmissionOptions},
     spark::CreateSubmissionRequest,
@@ -95,14 +92,7 @@ pub(super) async fn submit(
     options: SubmissionOptions,
     held: Held,
 ) -> Result<Response, Problem> {
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let submit = async move {
-        let accepted = service.submissions.submit(&caller, request, options).await;
-        drop(held);
-        accepted
-    };
-    let submit = spawn(submit);
-    let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let accepted = service.submissions.submit(&caller, request, options, held).await?;
     let Found { id, document } = accepted.submission;
     let submission =
         document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;
@@ -136,7 +126,7 @@ async fn read(
         return Ok((request, options, held));
     }
     is_json(request.headers())?;
-    let (bytes, held) = body::read(request.into_body(), state).await?;
+    let (bytes, held) = state.bodies.read(request.into_body()).await?;
     // Its own release is known only after its defaults; the newest one knows all units.
     let (request, mut options) = parse(&bytes, caller.spark_lines().newest())?;
     options.idempotency_key = key;
@@ -153,21 +143,6 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
         "Content-Type is {given:?}: send application/json (curl has --json), or a form with files, multipart/form-data."
     );
     Err(Problem::new(Code::UnsupportedMediaType, detail))
-}
-
-impl From<body::Fault> for Problem {
-    fn from(fault: body::Fault) -> Self {
-        match fault {
-            body::Fault::TooLarge { limit } => Self::new(
-                Code::RequestTooLarge,
-                format!("The body may have at most {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
-            ),
-            body::Fault::Broken(why) => Self::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
-            body::Fault::Busy => {
-                Self::new(Code::Busy, "The bodies of other requests take all the memory there is for them; try again.")
-            }
-        }
-    }
 }
 
 /// A submission with its files.

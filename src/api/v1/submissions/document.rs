@@ -13,7 +13,7 @@ use super::{
     failure::{Why, word},
     spark::SparkSummary,
 };
-use crate::{api::v1::usage::SubmissionUsage, service, submission};
+use crate::{api::v1::usage::document::SubmissionUsage, service, submission};
 
 /// A submission with its state.
 #[derive(Debug, Serialize, ToSchema)]

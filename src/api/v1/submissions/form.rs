@@ -24,9 +24,10 @@ use tokio::time::timeout;
 use super::new::parse;
 use crate::{
     api::{
-        AppState,
-        body::{self, Held},
-        v1::{Problem, files::discard, problem::Code},
+        body::Held,
+        problem::{Code, Problem},
+        state::AppState,
+        v1::files::discard,
     },
     service::{FormFiles, Session, SubmissionOptions},
     spark::CreateSubmissionRequest,
@@ -73,7 +74,7 @@ async fn parts<'a>(
     let first = next(&mut form).await?.filter(|part| part.name() == Some(REQUEST));
     let first = first.ok_or_else(|| refused(format!("its first part has to be `{REQUEST}`, the JSON document")))?;
     let content = StreamBody::new(counted(first, unread).map_ok(Frame::data));
-    let (bytes, held) = body::read(content, state).await?;
+    let (bytes, held) = state.bodies.read(content).await?;
     let (mut request, options) = parse(&bytes, caller.spark_lines().newest())?;
     drop(bytes);
     let mut files = FormFiles::of_request(&request)?;

@@ -6,13 +6,12 @@ use serde::{Deserialize, de::IgnoredAny};
 use utoipa::ToSchema;
 
 use super::document::MaxRetries;
+use super::document::State as StateWord;
 use crate::{
-    api::v1::{
-        Problem,
+    api::{
         json::{self, Text},
-        problem::{Code, FieldError, pointer},
-        submissions::StateWord,
-        webhooks::{FormatWord, format_of, states_of},
+        problem::{Code, FieldError, Problem, pointer::pointer},
+        v1::webhooks::document::{FormatWord, format_of, states_of},
     },
     service::{self, Retries, SubmissionOptions},
     spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties},

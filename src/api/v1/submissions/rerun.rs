@@ -14,16 +14,14 @@ use super::{
 };
 use crate::{
     api::{
-        AppState, body, idempotency_key,
-        v1::{
-            Problem,
-            id::{Id, find, not_found},
-            middleware::answered_within,
-            problem::{Code, FieldError, ProblemBody, SubmissionProblems, escape},
-            query::{NoParameters, Query},
-            reply::Reply,
-            session::Caller,
-        },
+        id::{Id, find, not_found},
+        idempotency_key,
+        problem::{Code, FieldError, Problem, ProblemBody, pointer::escape, responses::SubmissionProblems},
+        query::{NoParameters, Query},
+        session::Caller,
+        state::AppState,
+        time_limit::answered_within,
+        v1::reply::Reply,
     },
     service::{Accepted, Session, Submission, SubmissionOptions},
     spark::{CreateSubmissionRequest, REDACTED},
@@ -89,7 +87,7 @@ pub(in crate::api::v1) async fn rerun(
 ) -> Result<Response, Problem> {
     let (headers, body) = (request.headers().clone(), request.into_body());
     let key = idempotency_key::read(&headers).map_err(|reason| Problem::parameter("Idempotency-Key", reason))?;
-    let (patch, held) = body::read(body, &state).await?;
+    let (patch, held) = state.bodies.read(body).await?;
     if !patch.is_empty() {
         is_json(&headers)?;
     }
@@ -107,7 +105,7 @@ pub(in crate::api) async fn rerun_of(
     patch: &[u8],
 ) -> Result<Accepted, Problem> {
     let (request, options) = patched(state, caller, id, patch).await?;
-    Ok(state.service.submissions.submit(caller, request, options).await?)
+    Ok(state.service.submissions.submit(caller, request, options, ()).await?)
 }
 
 /// Returns the request of a submission with a patch.

@@ -6,17 +6,15 @@ use axum::{extract::State, http::HeaderName};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use utoipa::IntoParams;
 
-use super::{StateWord, Submission};
+use super::document::{State as StateWord, Submission};
 use crate::{
     api::{
-        AppState,
-        v1::{
-            Problem, Reply,
-            id::{Id, find, not_found},
-            problem::{Code, ProblemBody, SubmissionProblems},
-            query::{NoParameters, Query, seconds},
-            session::Caller,
-        },
+        id::{Id, find, not_found},
+        problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
+        query::{NoParameters, Query, seconds},
+        session::Caller,
+        state::AppState,
+        v1::reply::Reply,
     },
     service::{Target, Waited},
     submission,

@@ -10,8 +10,7 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-use super::super::Problem;
-use crate::service;
+use crate::{api::problem::Problem, service};
 
 /// What the submissions of a caller used in a range of days.
 #[derive(Debug, Serialize, ToSchema)]

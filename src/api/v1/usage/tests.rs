@@ -3,7 +3,7 @@ use chrono::NaiveDate;
 
 use super::*;
 use crate::{
-    api::v1::query::read,
+    api::query::read,
     service::{UsageOf, UsageReport, Used},
 };
 

@@ -12,15 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 use super::{WebhookId, not_found};
 use crate::{
     api::{
-        AppState,
-        v1::{
-            Problem, Reply, cursor,
-            id::part_of_path,
-            problem::{Code, ProblemBody, Problems},
-            query::{NoParameters, Query, limit},
-            session::Caller,
-            submissions::StateWord,
-        },
+        id::part_of_path,
+        problem::{Code, Problem, ProblemBody, responses::Problems},
+        query::{NoParameters, Query, limit},
+        session::Caller,
+        state::AppState,
+        v1::{cursor, reply::Reply, submissions::document::State as StateWord},
     },
     service,
 };

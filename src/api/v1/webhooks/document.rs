@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    api::v1::{Problem, submissions::StateWord},
+    api::{problem::Problem, v1::submissions::document::State as StateWord},
     service::{self, MessageFormat, WebhookRequest, WebhookSubmissions},
     submission::State,
 };

@@ -6,7 +6,7 @@ use axum::{
 };
 use utoipa::IntoParams;
 
-use super::{Problem, problem::Code};
+use super::problem::{Code, Problem};
 use crate::{
     service::{Document, Service, Session, Submission},
     submission::SubmissionId,

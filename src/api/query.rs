@@ -12,8 +12,7 @@ use serde::{
 };
 
 use super::{
-    Problem,
-    problem::{Code, FieldError, MAX_ERRORS},
+    problem::{Code, FieldError, MAX_ERRORS, Problem},
     suggest::suggestion,
 };
 

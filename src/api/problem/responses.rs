@@ -16,10 +16,10 @@ const NO_SUBMISSION: (u16, &str) = (404, "There is no such submission");
 const UNAVAILABLE: (u16, &str) = (503, "The database can't be reached; try again");
 
 /// The problems of every operation. One that describes a status itself names it after this type.
-pub(in crate::api::v1) struct Problems;
+pub(in crate::api) struct Problems;
 
 /// The problems of an operation on one submission.
-pub(in crate::api::v1) struct SubmissionProblems;
+pub(in crate::api) struct SubmissionProblems;
 
 impl IntoResponses for Problems {
     fn responses() -> Responses {

@@ -1,55 +1,82 @@
 //! Conversions from the errors of the layers below to problems.
 
-use super::{Code, Problem};
+use super::{Code, Problem, pointer::pointer};
 use crate::{
+    api::{
+        body,
+        request_log::{RequestId, text},
+    },
     service::{self, Exceeded, FileError, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
 };
 
+impl Code {
+    /// Returns the kind of problem that an error of a use case is.
+    pub(in crate::api) fn of(error: &service::Error) -> Self {
+        match error {
+            service::Error::Refused(_) => Self::InvalidRequest,
+            service::Error::Policy { .. } => Self::PolicyViolated,
+            service::Error::Full { .. } => Self::TooManyRequests,
+            service::Error::RecordsFull { .. } => Self::RecordQuotaExceeded,
+            service::Error::Busy { .. } => Self::Busy,
+            service::Error::Denied(_) => Self::Denied,
+            service::Error::KeyReused { .. } => Self::IdempotencyKeyReused,
+            service::Error::ClientIdTaken { .. } => Self::ClientIdTaken,
+            service::Error::NameTaken { .. } => Self::NameTaken,
+            service::Error::Unavailable(_) | service::Error::PerhapsDone(_) => Self::Unavailable,
+            service::Error::InDoubt { .. } | service::Error::SubmitBrokenOff(_) => Self::InDoubt,
+            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self::ClusterUnavailable,
+            service::Error::FilesUnavailable(_) => Self::FilesUnavailable,
+            service::Error::BrokenOff(_) | service::Error::Internal(..) => Self::InternalError,
+        }
+    }
+}
+
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
-        let cause = error_chain(&error);
+        let (code, cause) = (Code::of(&error), error_chain(&error));
         match error {
             service::Error::Refused(refusal) => refusal.into(),
             service::Error::Policy { ref violations, .. } => {
                 let list = serde_json::to_value(violations).unwrap_or_default();
-                Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
+                Self::new(code, format!("{error}.")).with("violations", list)
             }
-            service::Error::Full { .. } => Self::new(Code::TooManyRequests, format!("{error}.")),
-            service::Error::RecordsFull { .. } => Self::new(Code::RecordQuotaExceeded, format!("{error}.")),
+            service::Error::Full { .. } => Self::new(code, format!("{error}.")),
+            service::Error::RecordsFull { .. } => Self::new(code, format!("{error}.")),
             service::Error::Busy { .. } => {
-                Self::new(Code::Busy, format!("{error}; nothing was done. Try again in a moment."))
+                Self::new(code, format!("{error}; nothing was done. Try again in a moment."))
             }
-            service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
+            service::Error::Denied(reason) => Self::new(code, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
-                Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
+                Self::new(code, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
             }
             service::Error::ClientIdTaken { ref by, .. } => {
                 let detail = format!("{error}. Read that submission, or use another id for a different one.");
-                Self::new(Code::ClientIdTaken, detail).with("submissionId", by.as_str())
+                Self::new(code, detail).with("submissionId", by.as_str())
             }
             service::Error::NameTaken { ref by, .. } => {
                 let detail = format!("{error}. Wait until that submission has ended, or omit `uniqueName`.");
-                Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
+                Self::new(code, detail).with("submissionId", by.as_str())
             }
             service::Error::Unavailable(_) => {
-                Self { cause: Some(cause), ..Self::new(Code::Unavailable, "Nothing was done; try again in a moment.") }
+                Self { cause: Some(cause), ..Self::new(code, "Nothing was done; try again in a moment.") }
             }
             service::Error::InDoubt { ref id, .. } => Self::in_doubt(Some(id), cause),
+            service::Error::SubmitBrokenOff(_) => Self::in_doubt(None, cause),
+            service::Error::BrokenOff(_) => Self::broken_off(cause),
             service::Error::PerhapsDone(_) => Self {
                 cause: Some(cause),
                 ..Self::new(
-                    Code::Unavailable,
+                    code,
                     "The database didn't confirm all of it: the requested action may have been done. Repeating the \
                      request is safe; try again in a moment.",
                 )
             },
-            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self {
-                cause: Some(cause),
-                ..Self::new(Code::ClusterUnavailable, "Kubernetes doesn't answer; try again in a moment.")
-            },
+            service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => {
+                Self { cause: Some(cause), ..Self::new(code, "Kubernetes doesn't answer; try again in a moment.") }
+            }
             error @ service::Error::FilesUnavailable(_) => {
                 let detail = match error.is_of_a_copy() {
                     true => {
@@ -58,7 +85,7 @@ impl From<service::Error> for Problem {
                     }
                     false => "The file store doesn't answer; nothing was done. Try again in a moment.",
                 };
-                Self { cause: Some(cause), ..Self::new(Code::FilesUnavailable, detail) }
+                Self { cause: Some(cause), ..Self::new(code, detail) }
             }
             service::Error::Internal(..) => Self::internal(cause),
         }
@@ -84,6 +111,21 @@ impl From<FileError> for Problem {
     }
 }
 
+impl From<body::Fault> for Problem {
+    fn from(fault: body::Fault) -> Self {
+        match fault {
+            body::Fault::TooLarge { limit } => Self::new(
+                Code::RequestTooLarge,
+                format!("The body may have at most {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
+            ),
+            body::Fault::Broken(why) => Self::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
+            body::Fault::Busy => {
+                Self::new(Code::Busy, "The bodies of other requests take all the memory there is for them; try again.")
+            }
+        }
+    }
+}
+
 impl From<Exceeded> for Problem {
     fn from(exceeded: Exceeded) -> Self {
         let seconds = exceeded.retry_after.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
@@ -106,6 +148,16 @@ impl Problem {
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
+    /// Creates the problem of a request whose handler panicked, in the words of APIs whose errors have no id of the request.
+    pub(in crate::api) fn panicked(id: &RequestId) -> Self {
+        let detail = format!(
+            "Internal server error: the requested action may have been done. \
+             Details are in the gateway's log under request id {}.",
+            text(id)
+        );
+        Self::new(Code::InternalError, detail)
+    }
+
     /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.
     pub(in crate::api) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
         let detail = format!("{id} {what}, but its record can't be read. Details are in the gateway's log.");
@@ -114,7 +166,7 @@ impl Problem {
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
-    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+    fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
             Some(id) => {
                 format!(
@@ -154,23 +206,6 @@ impl From<RequestError> for Problem {
     }
 }
 
-/// Converts `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]` or `maxRetries.application` to a JSON pointer.
-pub(in crate::api) fn pointer(field: &str) -> String {
-    let (name, key) = match field.split_once("[\"") {
-        Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
-        None => (field.replace(['.', '['], "/").replace(']', ""), None),
-    };
-    match key {
-        Some(key) => format!("#/{name}/{}", escape(key)),
-        None => format!("#/{name}"),
-    }
-}
-
-/// Escapes one segment of a JSON pointer (RFC 6901).
-pub(in crate::api::v1) fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,18 +218,5 @@ mod tests {
         assert!(busy.detail.contains("tenant red") && busy.detail.contains("Try again"), "{busy:?}");
         let full = Problem::from(service::Error::RecordsFull { tenant: tenant(), bytes: 9, most: 10 });
         assert_eq!((full.code, full.retry_after), (Code::RecordQuotaExceeded, None), "{full:?}");
-    }
-
-    #[test]
-    fn a_field_becomes_a_pointer() {
-        for (field, expected) in [
-            ("appResource", "#/appResource"),
-            ("sparkProperties[\"spark.driver.memory\"]", "#/sparkProperties/spark.driver.memory"),
-            ("labels[\"example.org/~x\"]", "#/labels/example.org~1~0x"),
-            ("maxRetries.application", "#/maxRetries/application"),
-            ("appArgs[4]", "#/appArgs/4"),
-        ] {
-            assert_eq!(pointer(field), expected);
-        }
     }
 }

@@ -11,14 +11,11 @@ use utoipa::ToSchema;
 
 mod code;
 mod from;
-mod reason;
-mod responses;
+pub(super) mod pointer;
+pub(super) mod reason;
+pub(super) mod responses;
 
-pub(in crate::api) use code::Code;
-pub(super) use from::escape;
-pub(in crate::api) use from::pointer;
-pub(in crate::api) use reason::Reason;
-pub(super) use responses::{Problems, SubmissionProblems};
+pub(in crate::api) use code::{Code, Retry};
 
 /// The most invalid parts of a request that one problem names.
 pub(super) const MAX_ERRORS: usize = 20;

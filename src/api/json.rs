@@ -16,7 +16,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    problem::{Code, FieldError, MAX_ERRORS, Problem, escape},
+    problem::{Code, FieldError, MAX_ERRORS, Problem, pointer::escape},
     suggest::suggestion,
 };
 use crate::spark::rest::{MAX_TEMPLATE, RequestError, first_value};
