@@ -24,6 +24,9 @@ use crate::metrics::{Value, text};
 /// The label of paths without a route. Spark's protocol answers them, too.
 const OTHER: &str = "other";
 
+/// Makes the subject of an entry in the audit of the path's first parameter.
+type Subject = fn(&str) -> About;
+
 /// What is true of a route.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attributes {
@@ -36,7 +39,7 @@ pub(super) struct Attributes {
     /// The segment of the path that is a credential, which no log has.
     secret: Option<usize>,
     /// What each of its methods changes, with what is made of the path's first parameter.
-    changes: Vec<(Method, &'static str, fn(&str) -> About)>,
+    changes: Vec<(Method, &'static str, Subject)>,
 }
 
 /// For which requests of a route the session of a browser counts, beside those of the console.
@@ -93,7 +96,7 @@ impl Route {
 
     /// Returns the template as the value of a label.
     pub(super) fn label(&self) -> Value {
-        self.template().map_or(Value::from(OTHER), text)
+        self.template().map_or_else(|| Value::from(OTHER), text)
     }
 
     /// Returns a path without what must not be in a log.

@@ -140,7 +140,7 @@ mod tests {
         for (findings, line, failed) in [
             (vec![], "0 failures, 0 warnings", false),
             (vec![warning.clone()], "0 failures, 1 warning", false),
-            (vec![failure.clone(), warning.clone(), warning], "1 failure, 2 warnings", true),
+            (vec![failure, warning.clone(), warning], "1 failure, 2 warnings", true),
         ] {
             let mut output = Vec::new();
             let code = print(&findings, false, &mut output).unwrap();

@@ -25,13 +25,15 @@ where
 
 /// Runs a use case to its end in a task of its own, in the span of its caller: a client that disconnects doesn't leave it half done.
 /// `broken_off` is the error of a task that ends early, as by a panic.
-pub(super) async fn to_its_end<T, E>(
+pub(super) fn to_its_end<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
     broken_off: impl FnOnce(JoinError) -> E,
-) -> Result<T, E>
+) -> impl Future<Output = Result<T, E>>
 where
     T: Send + 'static,
     E: Send + 'static,
 {
-    tokio::spawn(Span::current().enter(work.in_current_span())).await.map_err(broken_off)?
+    // Spawned at once, so that the future of the caller is small.
+    let task = tokio::spawn(Span::current().enter(work.in_current_span()));
+    async move { task.await.map_err(broken_off)? }
 }

@@ -182,7 +182,7 @@ async fn concurrent_uploads_of_a_tenant_do_not_exceed_its_quota(pool: PgPool) {
         async move {
             let object = format!("object-{n}");
             let sha256 = format!("{n:02}");
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 let record = FileRecord { sha256, size: 10, object };
                 let new = NewFile { tenant: "red".to_owned(), principal: "corp:alice".to_owned(), record };
                 return store.add_file(&new, Some(75), None).await.unwrap() == AddedFile::Added;
