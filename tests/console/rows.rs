@@ -1,6 +1,9 @@
 //! What open lists ask for again after a change: one read and one rendering serve many of them.
 
-use std::io::Read;
+use std::{
+    io::Read,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
 
 use axum::{
     body::Body,
@@ -80,17 +83,17 @@ async fn many_lists_at_the_same_time_miss_nothing_and_see_nothing_foreign(pool: 
     let keys = [world.key(Role::Viewer, Some("red")).await, world.key(Role::Viewer, Some("blue")).await];
     let known = [tokio::sync::Mutex::new(Vec::new()), tokio::sync::Mutex::new(Vec::new())];
     let tenants = ["red", "blue"];
-    let ended = std::sync::atomic::AtomicBool::new(false);
+    let (ended, read) = (AtomicBool::new(false), AtomicUsize::new(0));
     let submit = async {
-        for round in 0..40 {
+        // Until the lists were read often enough, however fast the machine submits.
+        for round in (0..).take_while(|round| *round < 40 || read.load(SeqCst) < 60) {
             let id = world.submit(&admin, tenants[round % 2]).await;
             known[round % 2].lock().await.push(id);
         }
-        ended.store(true, std::sync::atomic::Ordering::SeqCst);
+        ended.store(true, SeqCst);
     };
     let lists = join_all((0..20).map(async |number| {
-        let mut reads = 0;
-        while !ended.load(std::sync::atomic::Ordering::SeqCst) || reads == 0 {
+        while !ended.load(SeqCst) {
             let before = known[number % 2].lock().await.clone();
             let body = world.get(&keys[number % 2], &format!("{ROWS}?limit=500")).await.body;
             let shown = ids(&body);
@@ -103,12 +106,10 @@ async fn many_lists_at_the_same_time_miss_nothing_and_see_nothing_foreign(pool: 
             once.sort_unstable();
             once.dedup();
             assert_eq!(once.len(), shown.len());
-            reads += 1;
+            read.fetch_add(1, SeqCst);
         }
-        reads
     }));
-    let ((), reads) = tokio::join!(submit, lists);
-    assert!(reads.iter().sum::<usize>() > 20, "{reads:?}");
+    tokio::join!(submit, lists);
 }
 
 #[sqlx::test]
