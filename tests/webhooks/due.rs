@@ -184,3 +184,51 @@ async fn looking_for_turns_reads_few_of_twenty_thousand(pool: PgPool) {
     .await;
     assert!(read < 10 * 300, "{read} rows were read");
 }
+
+/// All tenants wait for the statement that queues: a large table without statistics and the backlog of one webhook don't delay it.
+#[sqlx::test]
+async fn queueing_reads_few_rows_for_each_event(pool: PgPool) {
+    const MANY: i32 = 20_000;
+    let replica = Replica::new(&pool).await;
+    replica.create(json!({"url": "https://dead.example.org/"})).await;
+    replica.submit(json!({})).await;
+    queue(&replica, &Store::new(pool.clone())).await;
+    for table in ["submissions", "submission_events", "webhook_deliveries"] {
+        let statement = sqlx::AssertSqlSafe(format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+        sqlx::query(statement).execute(&pool).await.unwrap();
+    }
+    for statement in [
+        "WITH old AS (
+             INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
+             SELECT 'driver-20200101000000-' || n, -n, 'FINISHED', '{}', '4.3.0', 'u', 'spark', '{}', now()
+             FROM generate_series(1, $1) AS n RETURNING id, number
+         )
+         INSERT INTO submission_events (submission_id, attempt, state, sequence) SELECT id, 1, 'FINISHED', number FROM old",
+        "INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event)
+         SELECT webhook_id, 's-' || n, n, event FROM webhook_deliveries, generate_series(1, $1) AS n",
+    ] {
+        sqlx::query(statement).bind(MANY).execute(&pool).await.unwrap();
+    }
+    for _ in 0..10 {
+        replica.submit(json!({})).await;
+    }
+    while replica.service.events.publish().await.unwrap().more {}
+    let reads = "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables
+                 WHERE relname IN ('submissions', 'submission_events', 'webhook_deliveries', 'attempts')";
+    let url = pool.connect_options().to_url_lossy().to_string();
+    // The statistics of the connections that wrote are published with their ends.
+    pool.close().await;
+    let pool = PgPool::connect(&url).await.unwrap();
+    let before: i64 = sqlx::query_scalar(reads).fetch_one(&pool).await.unwrap();
+    let store = Store::connect(&DatabaseSettings { url, max_connections: 3 }).await.unwrap();
+    assert_eq!(store.queue_deliveries(1000).await.unwrap().deliveries, 10);
+    store.close().await;
+    let mut read = 0;
+    until("statistics are published", async || {
+        read = sqlx::query_scalar::<_, i64>(reads).fetch_one(&pool).await.unwrap() - before;
+        read > 0
+    })
+    .await;
+    pool.close().await;
+    assert!(read < 500, "{read} rows were read");
+}

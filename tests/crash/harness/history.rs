@@ -9,15 +9,18 @@ const PREFIX: &str = "driver-20200101000000-";
 const BATCH: i64 = 20_000;
 
 /// What there was before the run.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct History {
-    /// The highest number of an old submission.
+    /// The highest number of an old submission; numbers begin at 0.
     pub(crate) number: i64,
     /// The highest number of an old event.
     pub(crate) event: i64,
 }
 
 impl History {
+    /// A new database.
+    pub(crate) const NONE: Self = Self { number: -1, event: 0 };
+
     pub(crate) fn has(id: &str) -> bool {
         id.starts_with(PREFIX)
     }

@@ -95,7 +95,7 @@ impl World {
             credentials = Some(tenants::credentials(&program, &url).await);
             neighbours = Some(Neighbours::begin(&client, &namespace).await);
         }
-        let mut history = History::default();
+        let mut history = History::NONE;
         if setting.old > 0 {
             let tenant = if setting.tenants { Tenant::Struck.name() } else { "default" };
             history = History::write(&pool, &namespace, tenant, setting.old.into()).await;

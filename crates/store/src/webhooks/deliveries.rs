@@ -111,6 +111,10 @@ impl Store {
     ///
     /// A webhook that is stored while the statement runs gets no event of it: these changes were committed before the webhook. If
     /// there is no webhook, the cursor moves to the newest event. A delivery behind one that is tried later is due with it.
+    ///
+    /// All tenants wait for this statement, so it reads a few rows for each event, whatever is stored beside them. `OFFSET 0` and the
+    /// sums with nothing keep Postgres from plans that read a whole table, or all that one webhook waits for, as it does without
+    /// statistics after a restore or a failover.
     pub async fn queue_deliveries(&self, limit: u32) -> Result<Queued, Error> {
         let statement = sqlx::query_as(
             "WITH place AS (
@@ -122,7 +126,7 @@ impl Store {
              ), subject AS MATERIALIZED (
                  SELECT e.sequence, e.attempt AS event_attempt, e.state AS event_state, e.reason AS event_reason,
                      e.message AS event_message, e.at, s.*
-                 FROM page e JOIN submissions s ON s.id = e.submission_id
+                 FROM page e CROSS JOIN LATERAL (SELECT * FROM submissions WHERE id = e.submission_id OFFSET 0) s
              ), hooks AS MATERIALIZED (
                  SELECT * FROM webhooks WHERE submission_id IS NULL
                  UNION ALL
@@ -135,12 +139,12 @@ impl Store {
              ), queued AS (
                  INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, next_try_at, event)
                  SELECT w.id, s.id, s.sequence,
-                     greatest(clock_timestamp(), (SELECT max(d.next_try_at) FROM webhook_deliveries d
+                     greatest(clock_timestamp(), (SELECT max(d.next_try_at + interval '0') FROM webhook_deliveries d
                          WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending')),
                      jsonb_strip_nulls(jsonb_build_object(
                      'sequence', s.sequence, 'submissionId', s.id, 'attempt', s.event_attempt, 'state', s.event_state,
                      'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.sequence < s.sequence
-                                  ORDER BY p.sequence DESC LIMIT 1),
+                                  ORDER BY p.sequence + 0 DESC LIMIT 1),
                      'reason', s.event_reason, 'message', s.event_message, 'at', s.at,
                      'exitCode', CASE WHEN s.attempt = s.event_attempt AND s.state = s.event_state THEN s.exit_code
                                       WHEN s.attempt > s.event_attempt AND a.state = s.event_state THEN a.exit_code END,
@@ -157,7 +161,9 @@ impl Store {
                  -- Webhooks of the tenant, and those of the installation, which have none.
                  CROSS JOIN LATERAL (VALUES (s.tenant), ('')) AS whose (tenant)
                  JOIN hooks w ON w.tenant = whose.tenant
-                 LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = s.event_attempt
+                 LEFT JOIN LATERAL (
+                     SELECT state, exit_code FROM attempts WHERE submission_id = s.id AND attempt = s.event_attempt OFFSET 0
+                 ) a ON true
                  WHERE s.sequence > w.since AND w.tenant_gone_at IS NULL
                    AND coalesce(w.expires_at, 'infinity') > clock_timestamp()
                    -- The original tells of what the database was copied with.
