@@ -43,7 +43,7 @@ fn a_start_with_a_wrong_file_is_refused_with_all_faults_and_their_places() {
             "{said}"
         );
         assert!(
-            said.contains(&format!("{name}:3:13: invalid value '7 days' for '--retention <TIME>': expected")),
+            said.contains(&format!("{name}:3:13: invalid value '7 days' for '--retention <TIME|off>': expected")),
             "{said}"
         );
         assert!(!said.contains("SEKRETPW"), "{said}");
