@@ -112,9 +112,9 @@ impl Store {
     /// A webhook that is stored while the statement runs gets no event of it: these changes were committed before the webhook. If
     /// there is no webhook, the cursor moves to the newest event. A delivery behind one that is tried later is due with it.
     ///
-    /// All tenants wait for this statement, so it reads a few rows for each event, whatever is stored beside them. `OFFSET 0` and the
-    /// sums with nothing keep Postgres from plans that read a whole table, or all that one webhook waits for, as it does without
-    /// statistics after a restore or a failover.
+    /// All tenants wait for this statement, so it reads a few rows for each event, whatever is stored beside them. `OFFSET 0` and the sums
+    /// with nothing leave Postgres no index in whose order it would walk through all events, or through all that one webhook waits for:
+    /// workers' connections avoid sorts.
     pub async fn queue_deliveries(&self, limit: u32) -> Result<Queued, Error> {
         let statement = sqlx::query_as(
             "WITH place AS (
