@@ -385,6 +385,10 @@ impl Both {
             });
             assert_eq!(row.outcome, outcome, "{done}: outcome of {number}");
             let mut read = self.real.row(id).await.unwrap();
+            if let Some(real) = &mut read {
+                // The model has one namespace, and finds pods by their attempt.
+                (real.namespace, real.pod) = (String::new(), None);
+            }
             if let Some(ended) = read.as_mut().filter(|row| row.state != State::Killing) {
                 // The cause matters only while the submission is being killed.
                 ended.kill = row.kill.clone().unwrap_or_default();
