@@ -112,9 +112,9 @@ impl Store {
     /// A webhook that is stored while the statement runs gets no event of it: these changes were committed before the webhook. If
     /// there is no webhook, the cursor moves to the newest event. A delivery behind one that is tried later is due with it.
     ///
-    /// All tenants wait for this statement, so it reads a few rows for each event, whatever is stored beside them. `OFFSET 0` and the sums
-    /// with nothing leave Postgres no index in whose order it would walk through all events, or through all that one webhook waits for:
-    /// workers' connections avoid sorts.
+    /// All tenants wait for this statement, so it reads a few rows for each event, whatever is stored beside them. `OFFSET 0`, the sum
+    /// with nothing and the order by sequence leave Postgres no other index, in whose order it would walk through all events or through all
+    /// that one webhook waits for: workers' connections avoid sorts.
     pub async fn queue_deliveries(&self, limit: u32) -> Result<Queued, Error> {
         let statement = sqlx::query_as(
             "WITH place AS (
@@ -139,8 +139,9 @@ impl Store {
              ), queued AS (
                  INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, next_try_at, event)
                  SELECT w.id, s.id, s.sequence,
-                     greatest(clock_timestamp(), (SELECT max(d.next_try_at + interval '0') FROM webhook_deliveries d
-                         WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending')),
+                     greatest(clock_timestamp(), (SELECT d.next_try_at FROM webhook_deliveries d
+                         WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending'
+                         ORDER BY d.sequence DESC LIMIT 1)),
                      jsonb_strip_nulls(jsonb_build_object(
                      'sequence', s.sequence, 'submissionId', s.id, 'attempt', s.event_attempt, 'state', s.event_state,
                      'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.sequence < s.sequence
