@@ -52,7 +52,7 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
     }))
 }
 
-/// Returns the `OpenAPI` 3.1 document of everything that [`super::router`] serves.
+/// Returns the `OpenAPI` 3.1 document of everything that [`super::router()`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = Api::openapi();
     let routes = v1::routes().merge(spark::routes()).merge(health::routes());

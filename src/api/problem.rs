@@ -20,7 +20,7 @@ pub(in crate::api) use code::{Code, Retry};
 /// The most invalid parts of a request that one problem names.
 pub(super) const MAX_ERRORS: usize = 20;
 
-/// A problem that a handler returns; [`super::middleware`] writes the response.
+/// A problem that a handler returns; `api::v1::middleware` writes the response.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Problem {
     pub(in crate::api) code: Code,
