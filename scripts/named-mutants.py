@@ -47,6 +47,8 @@ def copy_tree() -> None:
         source, copy = ROOT / file, TREE / file
         if not copy.exists() or copy.stat().st_mtime_ns != source.stat().st_mtime_ns:
             copy.parent.mkdir(parents=True, exist_ok=True)
+            # A link can't be copied over another one.
+            copy.unlink(missing_ok=True)
             shutil.copy2(source, copy, follow_symlinks=False)
     for old in (path for path in TREE.rglob("*") if path.is_file() and "target" not in path.parts[len(TREE.parts) :]):
         if old.relative_to(TREE) not in files:
