@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{
     BAR, GOOD, NO_NODES,
-    noise::Noise,
+    noise::{NAMESPACES, Noise},
     others::{Others, Took},
 };
 use crate::{
@@ -23,9 +23,8 @@ use crate::{
 
 /// The tenant that behaves well, with the namespace [`GOOD`].
 const STEADY: &str = "steady";
-/// The tenant that doesn't.
+/// The tenant that doesn't, with the namespaces [`NAMESPACES`].
 const NOISY: &str = "noisy";
-pub(super) const NOISY_NAMESPACES: [&str; 3] = ["team-a", "team-c", "team-d"];
 /// How long each phase lasts, in seconds.
 const TIME: usize = 30;
 const SHARES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
@@ -69,7 +68,7 @@ impl Beside {
 
 pub(super) async fn run(bench: &Bench, kubernetes: &Kubernetes, report: &mut Report) -> anyhow::Result<()> {
     let client = kubernetes.client().await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NOISY_NAMESPACES[2]}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACES[2]}});
     client.post("/api/v1/namespaces", namespace.to_string()).await?;
     let (mut quiet, mut beside) = (Figures::default(), Beside::ALL.map(|beside| (beside, Figures::default())));
     let mut levels = Beside::ALL.map(|_| Noise::LEVELS.map(|_| Samples::default()));
@@ -156,7 +155,7 @@ tenants:
   {NOISY}: {{namespaces: [{}]}}
 limits: {{writes: 1000000/s, reads: 1000000/s, bytes: 100GiB/s}}
 ",
-        NOISY_NAMESPACES.join(", ")
+        NAMESPACES.join(", ")
     );
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(path)

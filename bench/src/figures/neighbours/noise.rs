@@ -21,7 +21,6 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::at_once::NOISY_NAMESPACES;
 use crate::{
     bench::Bench,
     figures::request::request,
@@ -30,7 +29,9 @@ use crate::{
     servers::{Database, rows},
 };
 
-/// Submissions in each of its namespaces.
+/// The namespaces of the tenant.
+pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-c", "team-d"];
+/// Submissions in each of them.
 const QUEUED: usize = 20_000;
 /// Due deliveries, and the webhooks that they belong to.
 const DELIVERIES: usize = 20_000;
@@ -67,7 +68,7 @@ impl Noise {
 
     /// Fills the quotas of the namespaces. No controller counts their pods.
     pub(super) async fn fill_quotas(&self) -> anyhow::Result<()> {
-        for namespace in NOISY_NAMESPACES {
+        for namespace in NAMESPACES {
             let path = format!("/api/v1/namespaces/{namespace}/resourcequotas");
             let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"},
                 "spec": {"hard": {"pods": "1"}}});
@@ -80,7 +81,7 @@ impl Noise {
 
     /// Removes the quotas.
     pub(super) async fn lift_quotas(&self) -> anyhow::Result<()> {
-        for namespace in NOISY_NAMESPACES {
+        for namespace in NAMESPACES {
             self.cluster.delete(&format!("/api/v1/namespaces/{namespace}/resourcequotas/full")).await?;
         }
         Ok(())
@@ -88,7 +89,7 @@ impl Noise {
 
     /// Begins with everything; returns when it is in effect.
     pub(super) async fn begin(&mut self, bench: &Bench, database: &Database) -> anyhow::Result<()> {
-        self.submit(bench.size(QUEUED) * NOISY_NAMESPACES.len()).await?;
+        self.submit(bench.size(QUEUED) * NAMESPACES.len()).await?;
         self.fail_webhooks(bench.size(DELIVERIES), database).await?;
         let mut connection = database.connect().await?;
         // What its submissions cost while they are accepted is another figure.
@@ -135,7 +136,7 @@ impl Noise {
                 if n >= jobs {
                     return Ok(());
                 }
-                let body = request(n, NOISY_NAMESPACES[n % NOISY_NAMESPACES.len()]);
+                let body = request(n, NAMESPACES[n % NAMESPACES.len()]);
                 let mut status = 503;
                 while status == 503 {
                     let (path, body) = ("/v1/submissions/create", body.clone());
@@ -182,14 +183,14 @@ impl Noise {
             SELECT DISTINCT id, tenant, now() - interval '1 hour' FROM webhooks JOIN queued ON webhook_id = id
             ON CONFLICT (webhook_id) DO UPDATE SET due_at = excluded.due_at";
         let each = i64::try_from(deliveries / WEBHOOKS)?;
-        let due = sqlx::query(due).bind(NOISY_NAMESPACES[0]).bind(each);
+        let due = sqlx::query(due).bind(NAMESPACES[0]).bind(each);
         due.execute(&mut database.connect().await?).await.context("queueing deliveries")?;
         Ok(())
     }
 
     /// Waits until the launcher is busy with its queues, whose namespaces wait for a while after a denial.
     pub(super) async fn until_launched(&self, bench: &Bench, database: &Database) -> anyhow::Result<()> {
-        let enough = (bench.size(QUEUED) * NOISY_NAMESPACES.len()) as f64 - LAUNCHED;
+        let enough = (bench.size(QUEUED) * NAMESPACES.len()) as f64 - LAUNCHED;
         let begun = Instant::now();
         while self.level(database).await?[0] > enough {
             ensure!(begun.elapsed() < PATIENCE, "the neighbour's queues aren't launched after {PATIENCE:?}");
@@ -203,7 +204,7 @@ impl Noise {
         let mut connection = database.connect().await?;
         let count = "SELECT (SELECT count(*) FROM submissions WHERE state = 'QUEUED' AND namespace = ANY ($1)),
             (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending')";
-        let count = sqlx::query_as(count).bind(NOISY_NAMESPACES.as_slice());
+        let count = sqlx::query_as(count).bind(NAMESPACES.as_slice());
         let (queued, deliveries): (i64, i64) = count.fetch_one(&mut connection).await?;
         let [uploads, readers] = self.open.each_ref().map(|open| open.load(Relaxed) as f64);
         Ok([queued as f64, deliveries as f64, uploads, readers])
