@@ -12,7 +12,7 @@ use super::{
     row::ends,
     spark_summaries::SparkSummary,
     submissions::{self, COLUMNS},
-    usage::{AttemptUsage, push_usage},
+    usage::{Sums, push_usage},
 };
 use sparkgate_submission::SubmissionId;
 
@@ -32,7 +32,7 @@ pub struct SubmissionDocument {
 struct Row {
     #[sqlx(flatten)]
     submission: submissions::Row,
-    usage: Option<Json<Vec<AttemptUsage>>>,
+    usage: Option<Json<Vec<Sums>>>,
     said_by: Option<i32>,
     said_at: Option<DateTime<Utc>>,
     said: Option<Json<Value>>,

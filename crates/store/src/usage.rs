@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Deserialize;
-use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
+use sqlx::{FromRow, Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
 use super::{Error, Scoped, Store, error::within, row::BELIEVED};
 use sparkgate_submission::SubmissionId;
@@ -326,10 +326,11 @@ impl Store {
     }
 }
 
-/// What one attempt used, or all of them, as [`push_usage`] returns it.
-#[derive(Debug, Deserialize)]
-pub(super) struct AttemptUsage {
-    /// `None` for all attempts.
+/// The sums that [`push_sums`] selects.
+#[derive(Debug, Deserialize, sqlx::FromRow)]
+pub(super) struct Sums {
+    /// The attempt that they are of, in what [`push_usage`] returns; `None` for all attempts.
+    #[sqlx(default)]
     attempt: Option<i32>,
     driver_cores: String,
     driver_memory: String,
@@ -342,8 +343,8 @@ pub(super) struct AttemptUsage {
     cost: Option<String>,
 }
 
-impl From<AttemptUsage> for Usage {
-    fn from(of: AttemptUsage) -> Self {
+impl From<Sums> for Usage {
+    fn from(of: Sums) -> Self {
         let used = |core_seconds, memory_byte_seconds| Used { core_seconds, memory_byte_seconds };
         Self {
             driver: used(of.driver_cores, of.driver_memory),
@@ -355,8 +356,8 @@ impl From<AttemptUsage> for Usage {
     }
 }
 
-impl From<Vec<AttemptUsage>> for SubmissionUsage {
-    fn from(all: Vec<AttemptUsage>) -> Self {
+impl From<Vec<Sums>> for SubmissionUsage {
+    fn from(all: Vec<Sums>) -> Self {
         let (mut total, mut attempts) = (Usage::none(), Vec::new());
         for one in all {
             match one.attempt {
@@ -369,7 +370,7 @@ impl From<Vec<AttemptUsage>> for SubmissionUsage {
     }
 }
 
-/// Appends a query whose value is what a submission used, up to the last full minute while it runs: an array of [`AttemptUsage`].
+/// Appends a query whose value is what a submission used, up to the last full minute while it runs: an array of [`Sums`].
 pub(super) fn push_usage(query: &mut QueryBuilder<Postgres>, id: &SubmissionId, prices: &Prices) {
     query
         .push("WITH these AS (SELECT ")
@@ -471,7 +472,7 @@ impl Scoped {
         let rows = within(action, query.build().fetch_all(&mut *connection)).await?;
         let read = |row: &PgRow| {
             let values: Result<Vec<Option<String>>, _> = (0..groups.len()).map(|nth| row.try_get(nth)).collect();
-            Ok((values?, usage(row)?))
+            Ok((values?, Sums::from_row(row)?.into()))
         };
         let mut rows =
             within(action, async { rows.iter().map(read).collect::<Result<Vec<_>, _>>() }).await?.into_iter();
@@ -488,17 +489,4 @@ impl Usage {
         let none = || Used { core_seconds: "0".to_owned(), memory_byte_seconds: "0".to_owned() };
         Self { driver: none(), executors: none(), total: none(), estimated: none(), cost: None }
     }
-}
-
-fn usage(row: &PgRow) -> Result<Usage, sqlx::Error> {
-    let used = |cores: &str, memory: &str| {
-        Ok::<_, sqlx::Error>(Used { core_seconds: row.try_get(cores)?, memory_byte_seconds: row.try_get(memory)? })
-    };
-    Ok(Usage {
-        driver: used("driver_cores", "driver_memory")?,
-        executors: used("executor_cores", "executor_memory")?,
-        total: used("cores", "memory")?,
-        estimated: used("estimated_cores", "estimated_memory")?,
-        cost: row.try_get("cost")?,
-    })
 }
