@@ -78,6 +78,7 @@ pub use self::{
         SignedIn, Unauthenticated,
     },
     boundaries::Boundaries,
+    detached::spawn_in_span,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog},
     encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
     error::{Error, error_chain},

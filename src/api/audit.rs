@@ -10,9 +10,8 @@ use super::{
     face::AnyFace,
     problem::reason::Reason,
     routes::Route,
-    tasks::spawn,
 };
-use crate::service::{Audit, AuditSubject, RequestedChange, Session, Verdict};
+use crate::service::{Audit, AuditSubject, RequestedChange, Session, Verdict, spawn_in_span};
 
 /// Answers a request, and writes what became of it to the audit.
 pub(super) async fn recorded(
@@ -50,7 +49,7 @@ pub(super) async fn recorded(
         return answered.await;
     }
     // A client that disconnects must not hide that its file was taken.
-    match spawn(answered).await {
+    match spawn_in_span(answered).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -2,7 +2,7 @@
 
 use std::{future::pending, panic::resume_unwind};
 
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
 use crate::traces::Span;
@@ -23,6 +23,11 @@ where
     }
 }
 
+/// Starts a task in the span of its caller, in the log and in the trace.
+pub fn spawn_in_span<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(Span::current().enter(work.in_current_span()))
+}
+
 /// Runs a use case to its end in a task of its own, in the span of its caller: a client that disconnects doesn't leave it half done.
 /// `broken_off` is the error of a task that ends early, as by a panic.
 pub(super) fn to_its_end<T, E>(
@@ -34,6 +39,6 @@ where
     E: Send + 'static,
 {
     // Spawned at once, so that the future of the caller is small.
-    let task = tokio::spawn(Span::current().enter(work.in_current_span()));
+    let task = spawn_in_span(work);
     async move { task.await.map_err(broken_off)? }
 }
