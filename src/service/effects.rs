@@ -13,6 +13,7 @@ use super::{
     driver_logs::DriverLogs,
     error::{Error, error_chain},
     leadership::leases::Leases,
+    pauses::Pauses,
     ports::Wait,
     redaction,
     shares::{Place, Shares},
@@ -296,10 +297,11 @@ impl Effects {
         let (id, uid) = (subject.id.clone(), uid.to_owned());
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         tokio::spawn(async move {
-            let mut pause = FINISH_PAUSE;
+            let mut pauses = Pauses::new(FINISH_PAUSE, FINISH_PAUSE_MAX);
+            let mut pause = pauses.next_pause();
             for _ in 0..FINISH_TRIES {
                 sleep(pause).await;
-                pause = (pause * 2).min(FINISH_PAUSE_MAX);
+                pause = pauses.next_pause();
                 let _one = finishing.acquire(&tenant, &namespace).await;
                 let Err(error) = cluster.remove_finalizer(&namespace, &pod, &uid).await else { return };
                 tracing::warn!(submission = %id, retry_in = ?pause, "removing the finalizer failed: {}", error_chain(&error));
