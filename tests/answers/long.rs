@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
 mod harness;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
+use sparkgate_testing::guard::guard;
 
 /// Sends requests to gateways under faults, and compares each reply with the database.
 #[derive(Debug, Parser)]
@@ -37,8 +35,8 @@ async fn main() -> ExitCode {
     let seed = options.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
     println!("seed {seed}: {} requests", options.requests);
     if options.keep {
-        harness::guard::guard().keep();
-        println!("logs: {}", harness::guard::guard().directory().display());
+        guard().keep();
+        println!("logs: {}", guard().directory().display());
     }
     let run = harness::run::Run {
         program: std::path::absolute(&options.program).unwrap(),

@@ -10,9 +10,6 @@
 mod corpus;
 mod explained;
 mod judge;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 mod played;
 mod report;
 mod world;

@@ -15,6 +15,7 @@ use sparkgate::{
     store::Store,
 };
 use sparkgate_admission::{GatewayAccount, objects};
+use sparkgate_testing::{kube_apiserver::KubeApiserver, rights};
 use sqlx::PgPool;
 use tempfile::{NamedTempFile, TempDir};
 use tokio::{
@@ -24,10 +25,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
-use crate::{
-    corpus::{Case, Files, RELEASES},
-    kube_apiserver::{KubeApiserver, rights},
-};
+use crate::corpus::{Case, Files, RELEASES};
 
 /// The policy of all rounds; `judge` knows it by heart.
 pub(crate) const POLICY: &str = r#"{

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use kube::Client;
 use serde_json::{Value, json};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 
-use crate::{
-    helm::{MANIFESTS, TENANTS, template},
-    kube_apiserver::KubeApiserver,
-};
+use crate::helm::{MANIFESTS, TENANTS, template};
 
 #[tokio::test]
 async fn kubernetes_accepts_every_object() {

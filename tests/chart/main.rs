@@ -5,9 +5,6 @@
 mod apiserver;
 mod compare;
 mod helm;
-#[path = "../support/kube.rs"]
-#[expect(dead_code, reason = "the servers of other tests")]
-mod kube_apiserver;
 mod metrics;
 mod settings;
 

@@ -7,22 +7,13 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod airflow;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../console/browser.rs"]
-mod browser;
 mod closed;
 mod described;
 mod dev;
 mod generated;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/http.rs"]
-mod http;
 mod livy;
 mod markdown;
 mod mcp;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/process.rs"]
-mod process;
 mod python;
 mod recipes;
 mod spark_ui;

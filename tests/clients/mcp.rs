@@ -4,11 +4,11 @@
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
+use sparkgate_testing::gateway::{free_address, sparkgate, until};
 
 use crate::{
     closed::Closed,
     dev::Dev,
-    process::{free_address, sparkgate, until},
     python::{here, program, run},
 };
 

@@ -1,12 +1,10 @@
 //! Pages for people who use a keyboard, a screen reader or a phone, and on slow networks.
 
 use serde_json::{Value, json};
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 
-use crate::{
-    browser::Browser,
-    site::{Site, pages_of},
-};
+use crate::site::{Site, pages_of};
 
 /// The most bytes of a first page with all that it loads, before compression.
 const FIRST: u64 = 100 << 10;

@@ -9,12 +9,10 @@ use sparkgate::{
     store::{LogEnd, Store},
     submission::PodEvent,
 };
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 
-use crate::{
-    browser::Browser,
-    site::{Site, pages_of},
-};
+use crate::site::{Site, pages_of};
 
 /// Attempts to run a script, each of which would call `hit()`.
 const ATTEMPTS: [&str; 25] = [

@@ -2,12 +2,10 @@
 
 use serde_json::json;
 use sparkgate::store::{LogEnd, Store};
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 
-use crate::{
-    browser::Browser,
-    site::{Site, pages_of},
-};
+use crate::site::{Site, pages_of};
 
 const IDS: &str = "[...document.querySelectorAll('#rows tr')].map((row) => row.id)";
 

@@ -10,7 +10,6 @@ mod world;
 
 mod access;
 mod accessible;
-mod browser;
 mod hostile;
 mod in_browser;
 mod issuer;

@@ -5,9 +5,10 @@ use axum::{
     http::{Request, header},
 };
 use serde_json::{Value, json};
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 
-use crate::{browser::Browser, site::Site};
+use crate::site::Site;
 
 impl Site {
     async fn rerun(&self, id: &str, patch: &Value) -> crate::world::Answer {

@@ -2,10 +2,11 @@
 
 use axum::{Router, response::Html, routing::get};
 use serde_json::json;
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use crate::{browser::Browser, issuer::Issuer, site::run, world::World};
+use crate::{issuer::Issuer, site::run, world::World};
 
 #[sqlx::test]
 async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {

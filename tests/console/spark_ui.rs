@@ -24,13 +24,14 @@ use sparkgate::{
     access::Role,
     service::{HistoryUrl, SparkUiSettings},
 };
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 
-use crate::{browser::Browser, site::Site, world::Answer};
+use crate::{site::Site, world::Answer};
 
 /// A page that attacks the origin that it comes from, and reports what it reached.
 const ATTACK: &str = r#"<!DOCTYPE html><html><head><title>attack</title></head><body>

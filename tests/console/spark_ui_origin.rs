@@ -10,12 +10,12 @@ use sparkgate::{
     api::{ServerSettings, serve},
     service::SparkUiSettings,
 };
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    browser::Browser,
     issuer::Issuer,
     site::{Site, TENANTS},
     spark_ui::{run, set, with_driver},

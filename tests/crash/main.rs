@@ -6,16 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
 mod harness;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/rights.rs"]
-mod rights;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/webhook.rs"]
-mod webhook;
 
 mod absence;
 mod failover;

@@ -2,16 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/webhook.rs"]
-mod webhook;
-
 mod boundaries;
 mod clean_up;
 mod denials;

@@ -15,13 +15,12 @@ use sparkgate::{
     store::Store,
     submission::{DriverState, SubmissionId},
 };
-use sqlx::PgPool;
-use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::{
+use sparkgate_testing::{
     fault_proxy::FaultProxy,
     kube_apiserver::{GATEWAY, KubeApiserver},
 };
+use sqlx::PgPool;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) struct World {
     pub(crate) service: Service,

@@ -5,9 +5,6 @@
 mod collect;
 mod create;
 mod delete;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 mod list;
 mod pods;
 mod update;

@@ -8,9 +8,8 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver::Apiserver;
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use tokio::time::{Instant, sleep, timeout};
-
-use crate::kube_apiserver::KubeApiserver;
 
 /// How long a server may take for its own background work.
 const PATIENCE: Duration = Duration::from_secs(60);

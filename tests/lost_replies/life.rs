@@ -17,6 +17,7 @@ use sparkgate::{
     service::{Caps, CleanUpSettings, Service, Settings, Setup, SparkSettings, Submitter, WebhookSettings},
     store::{DatabaseSettings, Store},
 };
+use sparkgate_testing::receiver::{Answer, Receiver};
 use sqlx::PgPool;
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,6 @@ use crate::{
     client,
     kubelet::Kubelet,
     postgres::Proxy,
-    receiver::{Answer, Receiver},
     site::Site,
 };
 

@@ -12,15 +12,9 @@ use futures::StreamExt;
 
 mod calls;
 mod client;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 mod kubelet;
 mod life;
 mod postgres;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../webhooks/receiver.rs"]
-mod receiver;
 mod site;
 
 use calls::Call;

@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 
 use sparkgate::store::{DatabaseSettings, Store};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::sync::Mutex;
-
-use crate::kube_apiserver::KubeApiserver;
 
 pub(crate) struct Site {
     /// `postgres://user:password`

@@ -9,16 +9,16 @@ use std::{
 };
 
 use serde_json::json;
+use sparkgate_testing::{
+    fault_proxy::{Fault, FaultProxy},
+    http,
+    kube_apiserver::{GATEWAY, KubeApiserver},
+};
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::{
-    fault_proxy::{Fault, FaultProxy},
-    http,
-    kube_apiserver::{GATEWAY, KubeApiserver},
-    prometheus::{Prometheus, free_address},
-};
+use crate::prometheus::{Prometheus, free_address};
 
 /// A key of thirty-two zero bytes.
 const KEYS: &str = "a:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";

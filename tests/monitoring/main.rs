@@ -4,16 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
-#[path = "../program/http.rs"]
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-mod http;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
-
 mod faults;
 mod names;
 mod page;

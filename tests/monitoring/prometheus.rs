@@ -9,13 +9,14 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::http;
 use tempfile::TempDir;
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
 
-use crate::{http, names::RULES};
+use crate::names::RULES;
 
 /// How long a state may take to be reached.
 const PATIENCE: Duration = Duration::from_secs(240);

@@ -8,11 +8,9 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::gateway::{free_address, sparkgate};
 
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
-    process::{free_address, sparkgate},
-};
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 struct Client<'a>(&'a Dev);
 

@@ -9,9 +9,8 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::gateway::{free_address, until};
 use tempfile::TempDir;
-
-use crate::process::{free_address, until};
 
 pub(crate) struct Collector {
     address: SocketAddr,

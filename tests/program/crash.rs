@@ -10,12 +10,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
-
-use crate::{
+use sparkgate_testing::{
+    gateway::{Gateway, free_address, sparkgate},
     kube_apiserver::{ADMIN, GATEWAY, KubeApiserver},
-    process::{Gateway, free_address, sparkgate},
 };
+use sqlx::{Connection, PgConnection};
 
 /// A driver that waits for a file and exits with the code in it, and ignores all signals before.
 const PLAYED_SPARK: &str = "#!/bin/sh

@@ -4,12 +4,12 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use serde_json::{Value, json};
-
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
+use sparkgate_testing::{
+    gateway::{free_address, until},
     http,
-    process::{free_address, until},
 };
+
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 const TEMPLATE: &str = r#"
 apiVersion: v1

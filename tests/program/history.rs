@@ -7,12 +7,12 @@ use std::{
 };
 
 use serde_json::json;
-
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
+use sparkgate_testing::{
+    gateway::{free_address, until},
     http,
-    process::{free_address, until},
 };
+
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 /// An application whose executors write lines with numbers, slowly enough for a gateway to be killed meanwhile.
 const APP: &str = "import sys, time

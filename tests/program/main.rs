@@ -5,13 +5,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
-
 mod client;
 mod collector;
 mod crash;
@@ -19,8 +12,6 @@ mod dev;
 mod doctor;
 mod executors;
 mod history;
-mod http;
-mod process;
 mod reload;
 mod render;
 mod settings;

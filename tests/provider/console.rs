@@ -1,10 +1,10 @@
 //! Sign-in of a real browser on the provider's own pages.
 
 use serde_json::json;
+use sparkgate_testing::browser::Browser;
 use sqlx::PgPool;
 
 use crate::{
-    chromium::Browser,
     keycloak::Keycloak,
     realm::{PASSWORD, Realm},
     world::World,

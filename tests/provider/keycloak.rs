@@ -9,12 +9,11 @@ use std::{
     time::Duration,
 };
 
+use sparkgate_testing::{gateway::free_address, http};
 use tokio::{
     sync::{Mutex, OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Instant, sleep},
 };
-
-use crate::{http, process::free_address};
 
 /// How long the server may take to start, on a busy machine.
 const READY: Duration = Duration::from_secs(300);

@@ -7,16 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod browser;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../console/browser.rs"]
-mod chromium;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/http.rs"]
-mod http;
 mod keycloak;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/process.rs"]
-mod process;
 mod realm;
 mod world;
 

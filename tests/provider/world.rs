@@ -11,6 +11,7 @@ use chrono::{TimeDelta, Utc};
 use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver::Apiserver;
+use sparkgate_testing::gateway::{Gateway, free_address, sparkgate};
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio::{
@@ -20,10 +21,7 @@ use tokio::{
     time::{Duration, sleep, timeout},
 };
 
-use crate::{
-    process::{Gateway, free_address, sparkgate},
-    realm::{self, CLIENT, CONSOLE, Realm},
-};
+use crate::realm::{self, CLIENT, CONSOLE, Realm};
 
 /// The longest time that a test waits for a state, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

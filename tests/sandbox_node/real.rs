@@ -1,12 +1,11 @@
 //! The same node with a real kube-apiserver, which accepts the binding, every status and the final delete.
 
+use crate::world::{World, end, job, waiting};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-
-use crate::kube_apiserver::KubeApiserver;
-use crate::world::{World, end, job, waiting};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 
 #[tokio::test]
 async fn the_node_works_on_a_real_api_server() {

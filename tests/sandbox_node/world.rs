@@ -12,11 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver;
 use sparkgate::sandbox::node::{self, NodeConfig, Spark};
+use sparkgate_testing::kube_apiserver::{ADMIN, KubeApiserver};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use crate::kube_apiserver::{ADMIN, KubeApiserver};
 
 /// Longer than anything here takes on a busy machine, including a Spark job.
 const LIMIT: Duration = Duration::from_secs(240);

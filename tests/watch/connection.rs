@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
-use sparkgate::cluster::{WatchPace, WatchReport};
-use tokio::time::{Instant, sleep};
-
-use crate::fault_proxy::{Fault, Way};
 use crate::watching::Watching;
 use crate::world::World;
+use futures::future::join_all;
+use sparkgate::cluster::{WatchPace, WatchReport};
+use sparkgate_testing::fault_proxy::{Fault, Way};
+use tokio::time::{Instant, sleep};
 
 #[tokio::test]
 async fn many_calls_share_one_connection() {

@@ -1,8 +1,7 @@
 //! Connections that break, and servers that are down.
-
-use crate::fault_proxy::{Fault, Way};
 use crate::watching::names;
 use crate::world::{World, submission};
+use sparkgate_testing::fault_proxy::{Fault, Way};
 
 pub(crate) async fn cut_connections_lose_nothing(world: &World) {
     let mut watch = world.watch(None).await;

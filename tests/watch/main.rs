@@ -2,13 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod connection;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
 mod faults;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 mod list;
 mod odd;
 mod proxy;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use sparkgate_testing::fault_proxy::{Fault, FaultProxy, Way};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
-
-use crate::fault_proxy::{Fault, FaultProxy, Way};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::watching::Watching;
 use http::Request;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -11,10 +12,10 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use sparkgate::cluster::{Cluster, ClusterSettings, WatchPace};
 use sparkgate::sandbox::apiserver::Apiserver;
-
-use crate::fault_proxy::FaultProxy;
-use crate::kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver};
-use crate::watching::Watching;
+use sparkgate_testing::{
+    fault_proxy::FaultProxy,
+    kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver},
+};
 
 pub(crate) struct World {
     /// The administrator's client, which doesn't use the proxy.

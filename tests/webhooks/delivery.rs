@@ -6,12 +6,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sparkgate_testing::receiver::{Answer, Received, Receiver, until};
 use sqlx::PgPool;
 
-use crate::{
-    receiver::{Answer, Received, Receiver, until},
-    world::Replica,
-};
+use crate::world::Replica;
 
 const LIFE: [&str; 4] = ["LAUNCHING", "PENDING", "RUNNING", "FINISHED"];
 

@@ -10,10 +10,11 @@ use std::{
 
 use serde_json::json;
 use sparkgate::service::WebhookSettings;
+use sparkgate_testing::receiver::until;
 use sqlx::PgPool;
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::{receiver::until, world::Replica};
+use crate::world::Replica;
 
 /// Hosts that aren't public. `P` is the port of the listeners on 127.0.0.1 and `::1`.
 const HOSTS: [&str; 80] = [

@@ -4,12 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sparkgate::store::{DatabaseSettings, Settled, Store, TriedDelivery};
+use sparkgate_testing::receiver::{Answer, Receiver, until};
 use sqlx::{ConnectOptions, PgPool};
 
-use crate::{
-    receiver::{Answer, Receiver, until},
-    world::Replica,
-};
+use crate::world::Replica;
 
 /// Numbers all events and queues them.
 async fn queue(replica: &Replica, store: &Store) {

@@ -9,12 +9,12 @@ use std::{
 };
 
 use serde_json::json;
+use sparkgate_testing::receiver::{Answer, Received, Receiver, until};
 use sqlx::PgPool;
 
 use crate::{
     delivery::check_order,
     process::{Gateway, Place},
-    receiver::{Answer, Received, Receiver, until},
 };
 
 const KILLS: usize = 3;

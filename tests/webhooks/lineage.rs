@@ -4,12 +4,10 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use sparkgate::service::LineageServer;
+use sparkgate_testing::receiver::{Answer, Receiver, until};
 use sqlx::PgPool;
 
-use crate::{
-    receiver::{Answer, Receiver, until},
-    world::Replica,
-};
+use crate::world::Replica;
 
 /// Creates a replica whose webhooks may not lead to this machine, but for this server of the operator.
 async fn replica(pool: &PgPool, url: &str, token_file: Option<PathBuf>) -> Replica {

@@ -9,6 +9,5 @@ mod killed;
 mod lineage;
 mod manage;
 mod process;
-mod receiver;
 mod verified;
 mod world;

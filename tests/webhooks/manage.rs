@@ -3,12 +3,10 @@
 use std::io::Write;
 
 use serde_json::json;
+use sparkgate_testing::receiver::{Answer, Receiver, until};
 use sqlx::PgPool;
 
-use crate::{
-    receiver::{Answer, Receiver, until},
-    world::Replica,
-};
+use crate::world::Replica;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

@@ -10,11 +10,10 @@ use std::{
 use reqwest::Client;
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver;
+use sparkgate_testing::receiver::until;
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::receiver::until;
 
 /// What gateways need: the cluster, and a directory for their files.
 pub(crate) struct Place {

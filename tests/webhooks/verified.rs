@@ -7,12 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sparkgate_testing::receiver::{Answer, Received, Receiver, until};
 use sqlx::PgPool;
 
-use crate::{
-    receiver::{Answer, Received, Receiver, until},
-    world::Replica,
-};
+use crate::world::Replica;
 
 /// Returns what the library says of each message with a secret.
 fn verify(messages: &[(&str, &Received)]) -> Vec<Value> {

@@ -10,10 +10,10 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use sparkgate_testing::dice::Dice;
 use tokio::task::JoinSet;
 
 use super::{
-    dice::Dice,
     http::{Got, HangUp, Request, send},
     table::{Asked, Says, read},
 };

@@ -6,14 +6,12 @@ use std::{
     time::Duration,
 };
 
+use sparkgate_testing::dice::Dice;
+use sparkgate_testing::fault_proxy::{Fault, Way};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
 
-use super::{
-    dice::Dice,
-    world::{Gateway, World},
-};
-use crate::fault_proxy::{Fault, Way};
+use super::world::{Gateway, World};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Harm {

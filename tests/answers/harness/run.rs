@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Instant};
 
+use sparkgate_testing::guard::guard;
+
 use super::{
     clients::Clients,
     faults::{Harm, harm, heal, prepare},
-    guard::guard,
     judge::{Counts, judge},
     table::TABLE,
     world::World,

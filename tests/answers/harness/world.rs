@@ -2,18 +2,18 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::Command, str::FromStr, sync::Mutex, time::Duration};
 
+use sparkgate_testing::fault_proxy::{Fault, FaultProxy};
+use sparkgate_testing::{
+    guard::guard,
+    postgres::Postgres,
+    process::{Process, free_port, until},
+};
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::{
-    apiserver::Apiserver,
-    guard::guard,
-    postgres::Postgres,
-    process::{Process, free_port, until},
-};
-use crate::fault_proxy::{Fault, FaultProxy};
+use super::apiserver::Apiserver;
 
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,

@@ -1,14 +1,13 @@
 //! The servers that a run kills and restarts: one set per process, used by one run at a time.
 
 mod kubernetes;
-mod postgres;
 
 use std::sync::LazyLock;
 
+pub(crate) use sparkgate_testing::postgres::Postgres;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub(crate) use kubernetes::{Kubernetes, grant, revoke};
-pub(crate) use postgres::Postgres;
 
 pub(crate) struct Servers {
     pub(crate) postgres: Postgres,

@@ -213,7 +213,7 @@ fn spawn(assets: &Path, directory: &Path, ports: [u16; 3]) -> Child {
     write("tokens.csv", &format!("{ADMIN},{ADMIN},{ADMIN},system:masters\n"));
     write("audit-policy.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n");
     write("kubeconfig", &kubeconfig(directory, ports[0], ADMIN));
-    Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/kube-servers"))
+    Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../testing/scripts/kube-servers"))
         .args([assets, directory])
         .args(ports.map(|port| port.to_string()))
         .env("KUBE_SERVERS_CONTROLLERS", "resourcequota-controller,validatingadmissionpolicy-status-controller")

@@ -4,7 +4,7 @@ use hyper::body::Bytes;
 use serde_json::json;
 
 /// Returns Spark's `CreateSubmissionRequest` for job number `n` in `namespace`: some 2 KB.
-pub(crate) fn request(n: usize, namespace: &str) -> Bytes {
+pub fn request(n: usize, namespace: &str) -> Bytes {
     let request = json!({
         "action": "CreateSubmissionRequest",
         "clientSparkVersion": "4.3.0",

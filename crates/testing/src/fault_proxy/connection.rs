@@ -4,13 +4,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use sparkgate_testing::mix;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Controls, Fault, Way};
+use crate::mix;
 
 /// The first bytes of a reply may only acknowledge the request; it is carried out some time after that.
 const UNTIL_DONE: Duration = Duration::from_millis(20);

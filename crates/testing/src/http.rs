@@ -8,29 +8,29 @@ use std::{
 
 use serde_json::Value;
 
-pub(crate) struct Reply {
-    pub(crate) status: u16,
+pub struct Reply {
+    pub status: u16,
     /// The header lines.
-    pub(crate) head: String,
-    pub(crate) body: String,
+    pub head: String,
+    pub body: String,
 }
 
 impl Reply {
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 }
 
-pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Reply> {
+pub fn get(address: SocketAddr, path: &str) -> std::io::Result<Reply> {
     exchange(address, "GET", path, "")
 }
 
-pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Result<Reply> {
+pub fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Result<Reply> {
     exchange(address, "POST", path, body)
 }
 
 /// Sends a POST with further headers.
-pub(crate) fn post_with(address: SocketAddr, path: &str, headers: &[&str], body: &str) -> std::io::Result<Reply> {
+pub fn post_with(address: SocketAddr, path: &str, headers: &[&str], body: &str) -> std::io::Result<Reply> {
     exchange_with(address, "POST", path, headers, body)
 }
 

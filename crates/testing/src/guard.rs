@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A `guard` script with the files of this process in its directory.
-pub(crate) struct Guard {
+pub struct Guard {
     directory: PathBuf,
     /// The end of this process closes its standard input.
     script: Mutex<Child>,
@@ -17,7 +17,7 @@ pub(crate) struct Guard {
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
 /// Returns the one guard of this process.
-pub(crate) fn guard() -> &'static Guard {
+pub fn guard() -> &'static Guard {
     GUARD.get_or_init(Guard::start)
 }
 
@@ -27,7 +27,7 @@ impl Guard {
         // Postgres runs as another user.
         let passable = std::os::unix::fs::PermissionsExt::from_mode(0o711);
         std::fs::set_permissions(&directory, passable).unwrap();
-        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/guard"))
+        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/guard"))
             .arg(&directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -36,20 +36,20 @@ impl Guard {
         Self { directory, script: Mutex::new(script) }
     }
 
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    pub(crate) fn add(&self, pid: u32) {
+    pub fn add(&self, pid: u32) {
         self.tell(&format!("+{pid}"));
     }
 
-    pub(crate) fn remove(&self, pid: u32) {
+    pub fn remove(&self, pid: u32) {
         self.tell(&format!("-{pid}"));
     }
 
     /// Keeps the directory with its logs.
-    pub(crate) fn keep(&self) {
+    pub fn keep(&self) {
         self.tell("keep");
     }
 

@@ -17,7 +17,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One tab of a browser of its own.
-pub(crate) struct Browser {
+pub struct Browser {
     connection: WebSocketStream<MaybeTlsStream<TcpStream>>,
     session: Option<String>,
     calls: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Browser {
 
 impl Browser {
     /// Starts a browser whose requests carry this key.
-    pub(crate) async fn start(key: &str) -> Self {
+    pub async fn start(key: &str) -> Self {
         let mut browser = Self::without_key().await;
         let headers = json!({"headers": {"Authorization": format!("Bearer {key}")}});
         browser.call("Network.setExtraHTTPHeaders", headers).await;
@@ -39,7 +39,7 @@ impl Browser {
     }
 
     /// Starts a browser as a user has one.
-    pub(crate) async fn without_key() -> Self {
+    pub async fn without_key() -> Self {
         let program = std::env::var("SPARKGATE_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
         let profile = tempfile::tempdir().unwrap();
         let mut process = Command::new(program)
@@ -75,7 +75,7 @@ impl Browser {
     }
 
     /// Calls a method of the protocol.
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
         let id = self.calls;
         let mut call = json!({"id": id, "method": method, "params": params});
@@ -117,14 +117,14 @@ impl Browser {
     }
 
     /// Opens a page and waits until it is loaded with its scripts.
-    pub(crate) async fn open(&mut self, url: &str) {
+    pub async fn open(&mut self, url: &str) {
         let navigated = self.call("Page.navigate", json!({"url": url})).await;
         assert!(navigated.get("errorText").is_none(), "{url}: {navigated}");
         self.until(&format!("location.href === {} && document.readyState === 'complete'", json!(url))).await;
     }
 
     /// Returns the value of an expression in the page.
-    pub(crate) async fn eval(&mut self, expression: &str) -> Value {
+    pub async fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let result = self.call("Runtime.evaluate", params).await;
         assert!(result.get("exceptionDetails").is_none(), "{expression}: {result}");
@@ -132,7 +132,7 @@ impl Browser {
     }
 
     /// Waits until an expression is true. Pages may change meanwhile, so each check is a call of its own.
-    pub(crate) async fn until(&mut self, expression: &str) {
+    pub async fn until(&mut self, expression: &str) {
         let waited = async {
             loop {
                 let params = json!({"expression": format!("Boolean({expression})"), "returnByValue": true});
@@ -163,7 +163,7 @@ impl Browser {
     }
 
     /// Presses a key, such as `j` or `Enter`.
-    pub(crate) async fn press(&mut self, key: &str) {
+    pub async fn press(&mut self, key: &str) {
         let text = match key {
             "Enter" => "\r",
             key if key.len() == 1 => key,
@@ -178,7 +178,7 @@ impl Browser {
     }
 
     /// Sets the width of the window, and whether the user wants it dark.
-    pub(crate) async fn look(&mut self, width: u32, scheme: &str) {
+    pub async fn look(&mut self, width: u32, scheme: &str) {
         let metrics = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", metrics).await;
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
@@ -186,12 +186,12 @@ impl Browser {
     }
 
     /// Returns the questions of pages since the last call.
-    pub(crate) fn dialogs(&mut self) -> Vec<String> {
+    pub fn dialogs(&mut self) -> Vec<String> {
         std::mem::take(&mut self.dialogs)
     }
 
     /// Returns the faults of all pages since the last call.
-    pub(crate) async fn faults(&mut self) -> Vec<String> {
+    pub async fn faults(&mut self) -> Vec<String> {
         // What happened before this call has been reported when it is answered.
         self.eval("1").await;
         std::mem::take(&mut self.faults)

@@ -10,13 +10,13 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::guard::guard;
+use crate::guard::guard;
 
-pub(crate) struct Process(Child);
+pub struct Process(Child);
 
 impl Process {
     /// Starts the command; appends its output to `log`.
-    pub(crate) fn spawn(command: &mut Command, log: &Path) -> Self {
+    pub fn spawn(command: &mut Command, log: &Path) -> Self {
         let log: File = OpenOptions::new().create(true).append(true).open(log).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let child = command.spawn().unwrap_or_else(|error| panic!("starting {command:?}: {error}"));
@@ -24,18 +24,18 @@ impl Process {
         Self(child)
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         // A process that has already ended needs no signal.
         let _ = kill_process(self.pid(), signal);
     }
 
     /// Returns how it ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().unwrap()
     }
 
     /// Sends SIGKILL to it and to the processes that it started, and waits for its end.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let children = children_of(self.0.id());
         self.signal(Signal::KILL);
         for child in children {
@@ -64,7 +64,7 @@ fn children_of(pid: u32) -> Vec<Pid> {
 
 /// Returns a port that no process listens on, below the range of ephemeral ports: a server that is killed must get it
 /// back.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     loop {
         let port = 12_000 + u16::from_le_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().unwrap()) % 20_000;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
@@ -74,7 +74,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Polls until the condition holds, and panics after `limit`.
-pub(crate) async fn until(what: &str, limit: Duration, mut so: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, limit: Duration, mut so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !so().await {
         assert!(Instant::now() < deadline, "not within {limit:?}: {what}. Logs: {}", {

@@ -10,12 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-#[path = "fault_proxy/connection.rs"]
 mod connection;
 
 /// What happens to bytes and connections from now on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fault {
+pub enum Fault {
     None,
     /// New connections are reset at once; open ones stay.
     Refuse,
@@ -27,7 +26,7 @@ pub(crate) enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+pub enum Way {
     ToServer,
     ToClient,
     Both,
@@ -40,7 +39,7 @@ impl Fault {
 }
 
 /// The proxy. It ends with all its connections when it is dropped.
-pub(crate) struct FaultProxy {
+pub struct FaultProxy {
     address: SocketAddr,
     controls: Arc<Controls>,
     accepting: AbortHandle,
@@ -63,13 +62,13 @@ struct Controls {
 impl FaultProxy {
     /// # Panics
     /// No port is free.
-    pub(crate) async fn start(upstream: SocketAddr) -> Self {
+    pub async fn start(upstream: SocketAddr) -> Self {
         Self::seeded(upstream, 0).await
     }
 
     /// Starts a proxy with a seed, which determines the requests that lose their reply: the same ones in each run,
     /// counted per connection.
-    pub(crate) async fn seeded(upstream: SocketAddr, seed: u64) -> Self {
+    pub async fn seeded(upstream: SocketAddr, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let controls = Arc::new(Controls {
@@ -87,47 +86,47 @@ impl FaultProxy {
         Self { address, controls, accepting }
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: Fault) {
         self.controls.fault.send_replace(fault);
     }
 
     /// Leads new connections to another server.
-    pub(crate) fn redirect(&self, upstream: SocketAddr) {
+    pub fn redirect(&self, upstream: SocketAddr) {
         self.controls.upstream.send_replace(upstream);
     }
 
     /// Resets every open connection.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.controls.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// Sets the probability that a request is delivered, its reply dropped and the connection reset. A request is what
     /// the client sends after the server's last bytes.
-    pub(crate) fn lose_replies(&self, probability: f64) {
+    pub fn lose_replies(&self, probability: f64) {
         self.controls.loss.store(probability.to_bits(), SeqCst);
     }
 
     /// Returns the number of accepted connections.
-    pub(crate) fn connections(&self) -> usize {
+    pub fn connections(&self) -> usize {
         self.controls.connections.load(SeqCst)
     }
 
     /// Returns the number of open connections.
-    pub(crate) fn live(&self) -> usize {
+    pub fn live(&self) -> usize {
         self.controls.live.load(SeqCst)
     }
 
     /// Returns the number of replies dropped by [`Self::lose_replies`].
-    pub(crate) fn replies_lost(&self) -> usize {
+    pub fn replies_lost(&self) -> usize {
         self.controls.lost.load(SeqCst)
     }
 
     /// Returns the number of bytes dropped silently.
-    pub(crate) fn swallowed(&self) -> usize {
+    pub fn swallowed(&self) -> usize {
         self.controls.swallowed.load(SeqCst)
     }
 }

@@ -20,7 +20,6 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use serde_json::{Value, json};
-use sparkgate_testing::SelfSigned;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -29,6 +28,8 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use crate::SelfSigned;
+
 /// How long the API server may take to apply the configuration.
 const HEARD_OF: Duration = Duration::from_secs(30);
 /// The longest timeout that Kubernetes allows for a webhook.
@@ -36,7 +37,7 @@ const LONGEST: u8 = 30;
 
 /// How the webhook answers the creation of a pod. Changes of pods are allowed at once.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Conduct {
+pub enum Conduct {
     Allow,
     /// Allows it after a delay.
     Delay(Duration),
@@ -53,24 +54,24 @@ pub(crate) enum Conduct {
 }
 
 /// Returns a patch that adds a container after the others.
-pub(crate) fn side_car(name: &str) -> Value {
+pub fn side_car(name: &str) -> Value {
     json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": name, "image": "side-car"}}])
 }
 
 /// Returns a patch that replaces the image of the first container.
-pub(crate) fn image(name: &str) -> Value {
+pub fn image(name: &str) -> Value {
     json!([{"op": "replace", "path": "/spec/containers/0/image", "value": name}])
 }
 
 /// Returns a patch that adds a label.
-pub(crate) fn label(key: &str, value: &str) -> Value {
+pub fn label(key: &str, value: &str) -> Value {
     let key = key.replace('~', "~0").replace('/', "~1");
     json!([{"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}])
 }
 
 /// The webhook. Its server ends when this is dropped. Its configuration stays, so that no pod can be created in the
 /// namespace any more: see [`Webhook::remove`].
-pub(crate) struct Webhook {
+pub struct Webhook {
     conduct: watch::Sender<Conduct>,
     asked: Arc<AtomicUsize>,
     configurations: Api<MutatingWebhookConfiguration>,
@@ -83,7 +84,7 @@ impl Webhook {
     ///
     /// # Panics
     /// The API server doesn't apply the configuration.
-    pub(crate) async fn start(client: Client, namespace: &str) -> Self {
+    pub async fn start(client: Client, namespace: &str) -> Self {
         let SelfSigned { config, certificate, .. } = SelfSigned::create();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -125,17 +126,17 @@ impl Webhook {
     }
 
     /// Sets the conduct from now on, also for requests that are unanswered because of [`Conduct::Hang`].
-    pub(crate) fn set(&self, conduct: Conduct) {
+    pub fn set(&self, conduct: Conduct) {
         self.conduct.send_replace(conduct);
     }
 
     /// Returns the number of creations and changes that it was called for.
-    pub(crate) fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.asked.load(SeqCst)
     }
 
     /// Removes the configuration.
-    pub(crate) async fn remove(self) {
+    pub async fn remove(self) {
         self.configurations.delete(&self.name, &DeleteParams::default()).await.unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -15,19 +16,28 @@ use crate::http;
 const LOG: &str = "log";
 
 /// Returns a port that is currently free.
-pub(crate) fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-pub(crate) fn sparkgate() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
+/// Returns the path of the program, which Cargo names to the tests of its package.
+///
+/// # Panics
+/// Cargo doesn't run the test.
+pub fn program() -> PathBuf {
+    std::env::var_os("CARGO_BIN_EXE_sparkgate").expect("`cargo test` runs the tests of the program").into()
+}
+
+/// Returns the program, with no input and no kubeconfig of the user.
+pub fn sparkgate() -> Command {
+    let mut command = Command::new(program());
     command.stdin(Stdio::null()).env_remove("KUBECONFIG");
     command
 }
 
 /// A running gateway (`serve` or `dev`) on `address`.
-pub(crate) struct Gateway {
-    pub(crate) address: SocketAddr,
+pub struct Gateway {
+    pub address: SocketAddr,
     child: Child,
     /// The directory of the log, which is kept if the test fails.
     dir: Option<TempDir>,
@@ -37,7 +47,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Starts the command, which listens on `address`, and waits until it is ready.
-    pub(crate) fn start(mut command: Command, address: SocketAddr, gently: bool) -> Self {
+    pub fn start(mut command: Command, address: SocketAddr, gently: bool) -> Self {
         let dir = TempDir::with_prefix("sparkgate-test-").unwrap();
         let file = File::create(dir.path().join(LOG)).unwrap();
         let child = command.stderr(file.try_clone().unwrap()).stdout(file).spawn().unwrap();
@@ -50,35 +60,35 @@ impl Gateway {
     }
 
     /// Returns the id of the process.
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         let log = self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.path().join(LOG)));
         log.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Sends SIGKILL, at any point of its work.
-    pub(crate) fn kill_dash_nine(mut self) {
+    pub fn kill_dash_nine(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Waits until it ends by itself; returns its exit code and its log.
-    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+    pub fn ended(mut self) -> (Option<i32>, String) {
         until("the gateway ends", || self.child.try_wait().unwrap().is_some());
         (self.child.wait().unwrap().code(), self.log())
     }
 
     /// Sends SIGTERM; returns whether it exited with 0.
-    pub(crate) fn terminate(mut self) -> bool {
+    pub fn terminate(mut self) -> bool {
         terminate(&self.child);
         self.child.wait().unwrap().success()
     }
 
     /// Submits a driver that runs `resource`; returns the submission's id.
-    pub(crate) fn submit(&self, resource: &str, args: &[&str], properties: &Value) -> String {
+    pub fn submit(&self, resource: &str, args: &[&str], properties: &Value) -> String {
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": resource,
             "mainClass": "org.apache.spark.deploy.PythonRunner", "appArgs": args, "sparkProperties": properties,
             "environmentVariables": {}});
@@ -97,16 +107,16 @@ impl Gateway {
         id.unwrap()
     }
 
-    pub(crate) fn status(&self, id: &str) -> Value {
+    pub fn status(&self, id: &str) -> Value {
         http::get(self.address, &format!("/v1/submissions/status/{id}")).unwrap().json()
     }
 
-    pub(crate) fn kill(&self, id: &str) -> Value {
+    pub fn kill(&self, id: &str) -> Value {
         http::post(self.address, &format!("/v1/submissions/kill/{id}"), "").unwrap().json()
     }
 
     /// Waits for a driver state; returns all states seen until then, without repetitions.
-    pub(crate) fn follow(&self, id: &str, last: &str) -> Vec<String> {
+    pub fn follow(&self, id: &str, last: &str) -> Vec<String> {
         let mut states: Vec<String> = Vec::new();
         until(&format!("{id} is {last}"), || {
             let status = self.status(id);
@@ -143,7 +153,7 @@ fn terminate(child: &Child) {
 }
 
 /// Waits for a condition, as long as a Spark job may take.
-pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(180);
     while !done() {
         assert!(Instant::now() < deadline, "not within three minutes: {what}");

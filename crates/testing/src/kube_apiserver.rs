@@ -3,9 +3,6 @@
 //! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends. The
 //! gateway has an account with the rights of the deployment; all other requests of a test are the administrator's.
 
-#[path = "rights.rs"]
-pub(crate) mod rights;
-
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +15,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
-use self::rights::Grant;
+use crate::rights::{self, Grant};
+
+/// The script that runs the servers until its standard input closes.
+pub const KUBE_SERVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/kube-servers");
 
 /// How long the servers may take to become ready.
 const READY: Duration = Duration::from_secs(120);
@@ -26,11 +26,11 @@ const POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 
 /// The kubeconfigs of the administrator, of a gateway that serves some namespaces, and of one that serves all.
-pub(crate) const ADMIN: &str = "kubeconfig";
-pub(crate) const GATEWAY: &str = "gateway.kubeconfig";
-pub(crate) const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
+pub const ADMIN: &str = "kubeconfig";
+pub const GATEWAY: &str = "gateway.kubeconfig";
+pub const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
 
-pub(crate) struct KubeApiserver {
+pub struct KubeApiserver {
     directory: PathBuf,
     etcd: u16,
     /// Closing its standard input ends the servers; so does the end of this process.
@@ -44,7 +44,7 @@ impl KubeApiserver {
     ///
     /// # Panics
     /// The programs are missing, or don't become ready.
-    pub(crate) async fn start() -> &'static Self {
+    pub async fn start() -> &'static Self {
         SHARED.get_or_init(|| Self::launch(&[])).await
     }
 
@@ -53,7 +53,7 @@ impl KubeApiserver {
     ///
     /// # Panics
     /// As for [`KubeApiserver::start`].
-    pub(crate) async fn start_with_accounts() -> &'static Self {
+    pub async fn start_with_accounts() -> &'static Self {
         SHARED.get_or_init(|| Self::launch(&[("KUBE_SERVERS_DISABLED", "")])).await
     }
 
@@ -81,7 +81,7 @@ impl KubeApiserver {
         for (file, token) in [(ADMIN, &admin), (GATEWAY, &gateway), (GATEWAY_EVERYWHERE, &everywhere)] {
             write(file, &kubeconfig(&directory, api, token));
         }
-        let servers = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/kube-servers"))
+        let servers = Command::new(KUBE_SERVERS)
             .args([assets, &directory])
             .args([api, etcd, peer].map(|port| port.to_string()))
             .envs(environment.iter().copied())
@@ -110,17 +110,17 @@ impl KubeApiserver {
     }
 
     /// Returns a client with all rights, for the runtime of the calling test.
-    pub(crate) async fn admin(&self) -> kube::Client {
+    pub async fn admin(&self) -> kube::Client {
         self.client(ADMIN).await
     }
 
     /// Returns the gateway's client. [`Self::grant`] gives it rights in a namespace.
-    pub(crate) async fn gateway(&self) -> kube::Client {
+    pub async fn gateway(&self) -> kube::Client {
         self.client(GATEWAY).await
     }
 
     /// Returns the client of a gateway that serves all namespaces, with its rights.
-    pub(crate) async fn gateway_everywhere(&self) -> kube::Client {
+    pub async fn gateway_everywhere(&self) -> kube::Client {
         self.apply(&rights::everywhere()).await;
         let client = self.client(GATEWAY_EVERYWHERE).await;
         until_granted(&client, None).await;
@@ -135,14 +135,14 @@ impl KubeApiserver {
     }
 
     /// Creates a namespace for drivers, in which the gateway has its rights.
-    pub(crate) async fn create_namespace(&self, name: &str) {
+    pub async fn create_namespace(&self, name: &str) {
         let object = serde_json::from_value(serde_json::json!({"metadata": {"name": name}})).unwrap();
         Api::<Namespace>::all(self.admin().await).create(&PostParams::default(), &object).await.unwrap();
         self.grant(name).await;
     }
 
     /// Grants the gateway's account the rights of the deployment in a namespace.
-    pub(crate) async fn grant(&self, namespace: &str) {
+    pub async fn grant(&self, namespace: &str) {
         self.apply(&rights::in_namespace(namespace)).await;
         until_granted(&self.gateway().await, Some(namespace)).await;
     }
@@ -162,12 +162,12 @@ impl KubeApiserver {
 
     /// Returns the path of one of the servers' files: a kubeconfig, `audit.log` (one JSON object for each request,
     /// written before its answer), `kube-apiserver.log`, …
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
     /// Returns the base address of etcd.
-    pub(crate) fn etcd(&self) -> http::Uri {
+    pub fn etcd(&self) -> http::Uri {
         format!("http://127.0.0.1:{}", self.etcd).parse().unwrap()
     }
 }

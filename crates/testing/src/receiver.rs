@@ -23,21 +23,21 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// A message that arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Received {
-    pub(crate) path: String,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
+pub struct Received {
+    pub path: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
     /// The status that it was answered with; 0 if it wasn't.
-    pub(crate) status: u16,
+    pub status: u16,
 }
 
 impl Received {
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
     /// Returns the submission and the number of the event.
-    pub(crate) fn change(&self) -> (String, i64) {
+    pub fn change(&self) -> (String, i64) {
         let data = &self.json()["data"];
         (data["submissionId"].as_str().unwrap().to_owned(), data["sequence"].as_i64().unwrap())
     }
@@ -45,7 +45,7 @@ impl Received {
 
 /// How a message is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     Status(u16),
     /// Never.
     Hang,
@@ -66,14 +66,14 @@ struct Inbox {
     taken: Mutex<HashMap<String, HashSet<String>>>,
 }
 
-pub(crate) struct Receiver {
-    pub(crate) address: SocketAddr,
+pub struct Receiver {
+    pub address: SocketAddr,
     inbox: Arc<Inbox>,
     _served: AbortOnDropHandle<()>,
 }
 
 impl Receiver {
-    pub(crate) async fn start(decide: impl Fn(&Received, usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub async fn start(decide: impl Fn(&Received, usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let inbox = Arc::<Inbox>::default();
@@ -83,27 +83,27 @@ impl Receiver {
         Self { address, inbox, _served: AbortOnDropHandle::new(served) }
     }
 
-    pub(crate) fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Returns what arrived, in order.
-    pub(crate) fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<Received> {
         self.inbox.received.lock().unwrap().clone()
     }
 
     /// Returns how many messages arrived.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.inbox.received.lock().unwrap().len()
     }
 
     /// Returns how many different messages were taken at a path.
-    pub(crate) fn distinct(&self, path: &str) -> usize {
+    pub fn distinct(&self, path: &str) -> usize {
         self.inbox.taken.lock().unwrap().get(path).map_or(0, HashSet::len)
     }
 
     /// Returns what was taken at a path.
-    pub(crate) fn taken(&self, path: &str) -> Vec<Received> {
+    pub fn taken(&self, path: &str) -> Vec<Received> {
         let is_taken = |received: &Received| received.path == path && (200..300).contains(&received.status);
         self.received().into_iter().filter(is_taken).collect()
     }
@@ -154,7 +154,7 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
 }
 
 /// Waits until something is so.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(300);
     while !is_so().await {
         assert!(tokio::time::Instant::now() < deadline, "{what}");

@@ -7,35 +7,35 @@ use std::{
     time::Duration,
 };
 
-use sparkgate_testing::documented_grants;
-#[cfg(test)]
-use sparkgate_testing::documented_restore;
 use sqlx::{
     ConnectOptions, Connection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::harness::{
+use crate::{
+    documented_grants, documented_restore,
     guard::guard,
     process::{Process, free_port, until},
 };
 
+/// The script that becomes a server, or runs a client program on one.
+pub const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres");
 /// The role of the gateway, which may not change the schema.
 const GATEWAY: &str = "sparkgate";
 
-pub(crate) struct Postgres {
+pub struct Postgres {
     directory: PathBuf,
-    pub(crate) port: u16,
+    pub port: u16,
     process: Option<Process>,
 }
 
 impl Postgres {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { directory: guard().directory().join("postgres"), port: free_port(), process: None }
     }
 
     /// Starts it, if it doesn't run.
-    pub(crate) fn start(&mut self) {
+    pub fn start(&mut self) {
         if self.process.as_mut().is_some_and(|process| process.ended().is_none()) {
             return;
         }
@@ -44,13 +44,12 @@ impl Postgres {
     }
 
     fn script(&self) -> Command {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
+        let mut command = Command::new(SCRIPT);
         command.arg(&self.directory).arg(self.port.to_string());
         command
     }
 
     /// Runs a client program to its end.
-    #[cfg(test)]
     async fn client(&self, program: &str, arguments: &[&str]) {
         let mut command = tokio::process::Command::from(self.script());
         let output = command.args(["--client", program]).args(arguments).output().await.unwrap();
@@ -58,12 +57,12 @@ impl Postgres {
     }
 
     /// Sends SIGKILL to all of its processes.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.process = None;
     }
 
     /// Waits until it accepts connections. A start that came too soon after a kill is repeated.
-    pub(crate) async fn ready(&mut self) {
+    pub async fn ready(&mut self) {
         until("Postgres is ready", Duration::from_secs(60), async || {
             self.start();
             let Some(options) = self.options("postgres") else { return false };
@@ -74,7 +73,7 @@ impl Postgres {
     }
 
     /// Creates a database; returns a pool of direct connections to it.
-    pub(crate) async fn create_database(&self, name: &str) -> PgPool {
+    pub async fn create_database(&self, name: &str) -> PgPool {
         let mut server = self.options("postgres").unwrap().connect().await.unwrap();
         let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
         sqlx::query(create).execute(&mut server).await.unwrap();
@@ -83,13 +82,13 @@ impl Postgres {
     }
 
     /// Returns a pool of direct connections to a database.
-    pub(crate) fn pool(&self, name: &str) -> PgPool {
+    pub fn pool(&self, name: &str) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(5));
         pool.connect_lazy_with(self.options(name).unwrap())
     }
 
     /// Migrates a database as its owner, and lets the gateway's role use it.
-    pub(crate) async fn migrate(&self, program: &Path, database: &str, pool: &PgPool) {
+    pub async fn migrate(&self, program: &Path, database: &str, pool: &PgPool) {
         let mut command = tokio::process::Command::new(program);
         command.arg("migrate").env("SPARKGATE_DATABASE_URL", self.url(database, self.port).unwrap());
         let output = command.output().await.unwrap();
@@ -106,16 +105,14 @@ impl Postgres {
     }
 
     /// Writes a database to a file and returns its path.
-    #[cfg(test)]
-    pub(crate) async fn dump(&self, database: &str) -> String {
+    pub async fn dump(&self, database: &str) -> String {
         let file = self.directory.join(format!("{database}.dump")).display().to_string();
         self.client("pg_dump", &["--format=custom", "--file", &file, database]).await;
         file
     }
 
     /// Replaces a database by its dump, which is first restored under another name. Connections to the old one end.
-    #[cfg(test)]
-    pub(crate) async fn restore(&self, database: &str, dump: &str) {
+    pub async fn restore(&self, database: &str, dump: &str) {
         let (restored, lost) = (format!("{database}-restored"), format!("{database}-lost"));
         self.client("createdb", &[&restored]).await;
         self.client("pg_restore", &["--exit-on-error", "--dbname", &restored, dump]).await;
@@ -129,15 +126,13 @@ impl Postgres {
     }
 
     /// Runs the statements that follow every restore, with a shorter pause.
-    #[cfg(test)]
-    pub(crate) async fn after_restore(&self, database: &str) {
+    pub async fn after_restore(&self, database: &str) {
         let mut connection = self.options(database).unwrap().connect().await.unwrap();
         run(&mut connection, &documented_restore().replace("10 minutes", "5 seconds")).await;
     }
 
     /// Copies the running server's data: a base backup, or a standby with `-R`.
-    #[cfg(test)]
-    pub(crate) async fn copy(&self, name: &str, arguments: &[&str]) -> Self {
+    pub async fn copy(&self, name: &str, arguments: &[&str]) -> Self {
         let directory = self.directory.join(name);
         let (data, from) = (directory.join("data").display().to_string(), format!("application_name={name}"));
         let all = [&["--pgdata", &data, "--checkpoint=fast", "--no-sync", "--dbname", &from], arguments].concat();
@@ -147,8 +142,7 @@ impl Postgres {
     }
 
     /// Starts a synchronous standby: from now on, a commit is on both servers before it is answered.
-    #[cfg(test)]
-    pub(crate) async fn synchronous_standby(&self) -> Self {
+    pub async fn synchronous_standby(&self) -> Self {
         let mut standby = self.copy("standby", &["--write-recovery-conf"]).await;
         standby.ready().await;
         let mut primary = self.options("postgres").unwrap().connect().await.unwrap();
@@ -164,27 +158,25 @@ impl Postgres {
     }
 
     /// Makes a standby the primary.
-    #[cfg(test)]
-    pub(crate) async fn promote(&self) {
+    pub async fn promote(&self) {
         let mut standby = self.options("postgres").unwrap().connect().await.unwrap();
         run(&mut standby, "SELECT pg_promote()").await;
     }
 
     /// Replaces this server's data by a copy of it, and starts.
-    #[cfg(test)]
-    pub(crate) async fn go_back_to(&mut self, copy: Self) {
+    pub async fn go_back_to(&mut self, copy: Self) {
         self.kill();
         self.directory.clone_from(&copy.directory);
         self.ready().await;
     }
 
     /// Returns the URL of a database behind `port`, for the gateway.
-    pub(crate) fn gateway_url(&self, database: &str, port: u16) -> Option<String> {
+    pub fn gateway_url(&self, database: &str, port: u16) -> Option<String> {
         self.url_of(GATEWAY, database, port)
     }
 
     /// Returns the URL of a database behind `port`, for its owner.
-    pub(crate) fn url(&self, database: &str, port: u16) -> Option<String> {
+    pub fn url(&self, database: &str, port: u16) -> Option<String> {
         self.url_of("postgres", database, port)
     }
 
@@ -201,7 +193,6 @@ impl Postgres {
     }
 }
 
-#[cfg(test)]
 async fn run(connection: &mut sqlx::PgConnection, statements: &str) {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(connection).await.unwrap();
 }

@@ -2,34 +2,34 @@
 
 use serde_json::{Value, json};
 
-const MANIFESTS: &str = include_str!("../../deploy/kubernetes.yaml");
+const MANIFESTS: &str = include_str!("../../../deploy/kubernetes.yaml");
 /// The namespace of drivers in the manifests.
 const DRIVERS: &str = "spark";
 const ACCOUNT: &str = "sparkgate";
 const API: &str = "rbac.authorization.k8s.io/v1";
 
 /// The gateway's account, which the manifests bind.
-pub(crate) const USER: &str = "system:serviceaccount:sparkgate:sparkgate";
+pub const USER: &str = "system:serviceaccount:sparkgate:sparkgate";
 /// The account of a gateway that serves all namespaces. It is a separate account, so that its rights are not those of
 /// [`USER`].
-pub(crate) const USER_EVERYWHERE: &str = "system:serviceaccount:sparkgate-everywhere:sparkgate";
+pub const USER_EVERYWHERE: &str = "system:serviceaccount:sparkgate-everywhere:sparkgate";
 
 /// An object, and the path of the collection in which it is created.
 #[derive(Debug, Clone)]
-pub(crate) struct Grant {
-    pub(crate) collection: String,
-    pub(crate) object: Value,
+pub struct Grant {
+    pub collection: String,
+    pub object: Value,
 }
 
 /// Returns the line of a token file for this account, in the API server's format.
-pub(crate) fn token_line(user: &str, token: &str) -> String {
+pub fn token_line(user: &str, token: &str) -> String {
     let namespace = user.split(':').nth(2).unwrap_or_default();
     format!("{token},{user},{user},\"system:serviceaccounts,system:serviceaccounts:{namespace}\"\n")
 }
 
 /// Returns the objects that grant [`USER`] its rights for drivers in this namespace, and its rights outside of it.
 /// Objects shared by all namespaces may exist already.
-pub(crate) fn in_namespace(namespace: &str) -> Vec<Grant> {
+pub fn in_namespace(namespace: &str) -> Vec<Grant> {
     let mut grants = Vec::new();
     for (mut role, mut binding) in roles() {
         if role["metadata"]["namespace"] == DRIVERS {
@@ -44,7 +44,7 @@ pub(crate) fn in_namespace(namespace: &str) -> Vec<Grant> {
 
 /// Returns the objects that grant [`USER_EVERYWHERE`] the same rights in all namespaces: a `ClusterRole` with the same
 /// rules.
-pub(crate) fn everywhere() -> Vec<Grant> {
+pub fn everywhere() -> Vec<Grant> {
     let mut grants = Vec::new();
     for (mut role, mut binding) in roles() {
         let name = format!("everywhere-{}", role["metadata"]["name"].as_str().unwrap_or_default());
