@@ -2,13 +2,14 @@
 //! other while jobs are submitted and run. Then the outcomes that Sparkgate recorded are compared with the simulated
 //! ones.
 //!
-//! These are the short runs. `make crash` does the long one.
+//! These are the short runs. `make crash` does the long one. `answers` compares what each reply says with the database.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod harness;
 
 mod absence;
+mod answers;
 mod failover;
 mod outage;
 mod restored;

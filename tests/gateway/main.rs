@@ -1,4 +1,5 @@
-//! The whole life of submissions on a real Postgres and a real kube-apiserver. The tests play the kubelet.
+//! The gateway in this process, on a real Postgres. The files beside this one have the whole life of submissions on a real
+//! kube-apiserver, of which the tests play the kubelet. The suites in folders have a cluster in memory, but for `lost_replies`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -31,3 +32,11 @@ mod submitter;
 mod usage;
 mod wires;
 mod world;
+
+mod access;
+mod console;
+mod events;
+mod lost_replies;
+mod resources;
+mod spark_protocol;
+mod webhooks;

@@ -1,4 +1,4 @@
-//! The client's commands with the real gateway: `tests/cli` plays the faults; this test shows that both sides interpret
+//! The client's commands with the real gateway: `tests/program/cli` plays the faults; this test shows that both sides interpret
 //! the protocol in the same way.
 
 use std::{

@@ -1,0 +1,38 @@
+//! Running the program.
+
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::cli::played::Played;
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Returns the command, in an environment without settings.
+pub(crate) fn command(url: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
+    command.args(words).env_clear().env("SPARKGATE_URL", url).env("USER", "alice").stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn run(gateway: &Played, words: &[&str]) -> Ended {
+    run_at(&gateway.url(), words)
+}
+
+pub(crate) fn run_at(url: &str, words: &[&str]) -> Ended {
+    ended(command(url, words).output().unwrap())
+}
+
+pub(crate) fn ended(output: Output) -> Ended {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Starts the command with a pipe for its output.
+pub(crate) fn start(gateway: &Played, words: &[&str]) -> Child {
+    command(&gateway.url(), words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
