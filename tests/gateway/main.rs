@@ -13,6 +13,7 @@ mod files;
 mod hanging_launch;
 mod health;
 mod identity;
+mod in_memory;
 mod kill;
 mod kubeflow;
 mod launch;

@@ -2,4 +2,3 @@
 
 mod edges;
 mod replay;
-pub(crate) mod support;

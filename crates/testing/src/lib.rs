@@ -17,6 +17,7 @@ pub mod request;
 pub mod rights;
 mod tls;
 mod token_key;
+pub mod wait;
 pub mod webhook;
 
 pub use tls::SelfSigned;

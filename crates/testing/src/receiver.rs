@@ -5,7 +5,6 @@ use std::{
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use axum::{
@@ -150,14 +149,5 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
             .header(header::LOCATION, "/elsewhere")
             .body(Body::empty())
             .unwrap(),
-    }
-}
-
-/// Waits until something is so.
-pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(300);
-    while !is_so().await {
-        assert!(tokio::time::Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -20,13 +20,14 @@ use sparkgate::{
     service::{CleanUpSettings, EncryptionKeys},
     store::Store,
 };
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{
-    cluster::{self, until},
+    cluster,
     world::{World, job, spark_job},
 };
 
@@ -167,9 +168,9 @@ impl Scene {
         assert_eq!(created.0, 200, "{}", created.1);
         ids.push(document(&created.1)["submissionId"].as_str().unwrap().to_owned());
 
-        until(async || cluster::drivers(client, "red").await.len() == 2).await;
+        until("there are two drivers", async || cluster::drivers(client, "red").await.len() == 2).await;
         // The places where the secrets have to be.
-        until(async || {
+        until("the secrets are where they have to be", async || {
             let objects = cluster::objects(client, "red").await;
             canaries
                 .0
@@ -184,14 +185,23 @@ impl Scene {
             }
             if exit_code == 3 {
                 let queued = "SELECT EXISTS (SELECT FROM submissions WHERE attempt = 2)";
-                until(async || sqlx::query_scalar(queued).fetch_one(pool).await.unwrap()).await;
+                until("the second attempt is queued", async || {
+                    sqlx::query_scalar(queued).fetch_one(pool).await.unwrap()
+                })
+                .await;
                 sqlx::query("UPDATE submissions SET not_before = NULL").execute(pool).await.unwrap();
                 let pending = "SELECT EXISTS (SELECT FROM submissions WHERE attempt = 2 AND state = 'PENDING')";
-                until(async || sqlx::query_scalar(pending).fetch_one(pool).await.unwrap()).await;
+                until("the second attempt is pending", async || {
+                    sqlx::query_scalar(pending).fetch_one(pool).await.unwrap()
+                })
+                .await;
             }
         }
         let live = "SELECT count(*) FROM submissions WHERE finished_at IS NULL";
-        until(async || sqlx::query_scalar::<_, i64>(live).fetch_one(pool).await.unwrap() == 0).await;
+        until("all submissions have ended", async || {
+            sqlx::query_scalar::<_, i64>(live).fetch_one(pool).await.unwrap() == 0
+        })
+        .await;
     }
 
     /// Sends requests that are refused. Each has a secret, and most refusals quote what is wrong.

@@ -1,7 +1,5 @@
 //! A cluster in memory behind a port, as a gateway reaches a real one, and what its kubelets would do; the whole database as text.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::{
     Api, Client, Config,
@@ -63,14 +61,4 @@ pub(crate) async fn dump(pool: &PgPool) -> String {
         }
     }
     dump
-}
-
-/// Waits until something is so, for two minutes at most.
-pub(crate) async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    let is_so = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(120), is_so).await.expect("it doesn't become so");
 }

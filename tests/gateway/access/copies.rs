@@ -12,13 +12,15 @@ use sparkgate::{
     service::{EncryptionKeys, FileSettings, adopt_cluster},
     store::{DatabaseSettings, Store},
 };
+use sparkgate_testing::wait::until;
 use sqlx::{ConnectOptions, PgPool, postgres::PgConnectOptions};
 use uuid::Uuid;
 
 use crate::access::{
     cluster,
-    world::{Answer, TWO_TENANTS, World, file_settings},
+    world::{TWO_TENANTS, World, file_settings},
 };
+use crate::in_memory::Answer;
 
 /// A gateway on a database, and its operator.
 struct Gateway {
@@ -98,7 +100,7 @@ async fn a_copy_leaves_the_files_and_the_receivers_of_its_original_alone(pool: P
     assert_eq!(copy.world.send(Some(&copy.operator), "DELETE", &kill, None).await.status, 202);
     for (gateway, count) in [(&original, 2), (&copy, 0)] {
         let store = Store::new(gateway.world.pool.clone());
-        cluster::until(async || {
+        until("the deliveries are queued", async || {
             gateway.world.service.events.publish().await.unwrap();
             store.queue_deliveries(100).await.unwrap();
             let numbered = "SELECT NOT EXISTS (SELECT FROM submission_events WHERE sequence IS NULL)";

@@ -6,6 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use kube::Client;
 use serde_json::{Value, json};
 use sparkgate::{access::Role, service::EncryptionKeys, store::Store};
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -68,7 +69,7 @@ impl Gateway {
     }
 
     async fn until(&self, id: &str, state: &str, attempt: u32) {
-        cluster::until(async || {
+        until("the submission has the state", async || {
             let submission = self.get(id).await;
             submission["state"] == state && submission["attempt"] == attempt
         })
@@ -233,7 +234,7 @@ async fn a_submission_waits_for_the_key_of_its_secrets(pool: PgPool) {
     let _stop = stop.clone().drop_guard();
     tokio::spawn(gateway.world.service.encryption.clone().run(stop));
     fs::write(file.path(), format!("b:{}\na:{}\n", key("b"), key("a"))).unwrap();
-    cluster::until(async || gateway.world.service.encryption.ids() == ["b", "a"]).await;
+    until("the new keys are read", async || gateway.world.service.encryption.ids() == ["b", "a"]).await;
     assert_eq!(gateway.launch().await, 1);
     gateway.until(&second, "PENDING", 1).await;
     assert_eq!(cluster::objects(&client, "red").await.matches(CANARY).count(), 6);

@@ -12,7 +12,8 @@ use sparkgate::{
 };
 use sqlx::PgPool;
 
-use crate::access::world::{Answer, TWO_TENANTS, World, job};
+use crate::access::world::{TWO_TENANTS, World, job};
+use crate::in_memory::Answer;
 
 /// Creates a gateway, and the same one with its port for Livy's clients.
 async fn worlds(pool: PgPool) -> (World, World) {

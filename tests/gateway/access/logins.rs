@@ -22,7 +22,6 @@ use futures::future::join_all;
 use http_body_util::{BodyExt, Empty};
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use kube::Client;
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
@@ -34,9 +33,9 @@ use sparkgate::{
 use sqlx::PgPool;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tower::{Layer, util::MapRequestLayer};
 
 use crate::access::world::World;
+use crate::in_memory::client_of;
 
 const FILE: &str = "
 authentication: {kubernetes: {audience: sparkgate}}
@@ -81,9 +80,7 @@ impl Gateway {
             .route("/apis/authentication.k8s.io/v1/tokenreviews", post(review))
             .with_state(reviews.clone())
             .fallback_service(cluster);
-        let cluster =
-            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        let client = Client::new(cluster, "default");
+        let client = client_of(cluster);
         let world = World::of(Store::new(pool.clone()), pool, FILE, client, EncryptionKeys::none()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

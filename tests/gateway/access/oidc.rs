@@ -14,7 +14,8 @@ use sparkgate_testing::TokenKey;
 use sqlx::PgPool;
 use tokio::{net::TcpListener, sync::Notify};
 
-use crate::access::world::{Answer, World};
+use crate::access::world::World;
+use crate::in_memory::Answer;
 
 /// An issuer with one signing key at a time.
 #[derive(Clone)]

@@ -7,15 +7,10 @@ use sparkgate::{
     access::Role,
     service::{CleanUpSettings, Readiness},
 };
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 
 use crate::access::world::{TWO_TENANTS, World};
-
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    while !is_so().await {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-}
 
 #[sqlx::test]
 async fn a_changed_file_applies_to_later_requests_and_a_wrong_one_changes_nothing(pool: PgPool) {
@@ -29,12 +24,15 @@ async fn a_changed_file_applies_to_later_requests_and_a_wrong_one_changes_nothin
         Readiness::Accepting(reason) => Some(reason.to_string()),
         _ => None,
     };
-    until(async || trouble().await.is_some_and(|text| text.contains("access file"))).await;
+    until("the fault of the file is reported", async || {
+        trouble().await.is_some_and(|text| text.contains("access file"))
+    })
+    .await;
     assert!(trouble().await.unwrap().contains("line 2"), "{:?}", trouble().await);
     world.submit(&key, "red").await;
 
     fs::write(world.file.path(), "authentication: {}\ntenants:\n  red: {namespaces: [crimson]}\n").unwrap();
-    until(async || world.get(&key, "/v1/me").await.body.contains("crimson")).await;
+    until("the new file applies", async || world.get(&key, "/v1/me").await.body.contains("crimson")).await;
     assert!(!trouble().await.is_some_and(|text| text.contains("access file")));
     world.submit(&key, "crimson").await;
     // What was submitted before still belongs to the tenant.

@@ -1,12 +1,6 @@
 //! A gateway with an access file of two tenants, and requests to it.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    io::Write,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write, path::Path, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -14,26 +8,24 @@ use axum::{
     http::{Request, header},
     response::Response,
 };
-use http_body_util::BodyExt;
 use kube::Client;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
-    cluster::{Cluster, WatchReport},
+    cluster::Cluster,
     files::FileStore,
-    sandbox::apiserver::Apiserver,
-    service::{
-        AccessFile, Caps, EncryptionKeys, FileSettings, KeyRequest, Pace, Service, Settings, Setup, SparkSettings,
-        Submitter,
-    },
+    service::{AccessFile, EncryptionKeys, FileSettings, KeyRequest, Pace, Service, Settings, Setup},
+    spark::SparkVersion,
     store::Store,
 };
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tower::{Layer, ServiceExt, util::MapRequestLayer};
+use tower::ServiceExt;
+
+use crate::in_memory::{self, Answer};
 
 /// Two tenants with a namespace each. Keys have their roles themselves.
 pub(crate) const TWO_TENANTS: &str = "
@@ -69,25 +61,9 @@ pub(crate) struct World {
     pub(crate) parts: Box<(Store, Cluster, Setup)>,
 }
 
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
-}
-
-impl Answer {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-}
-
 /// Creates a service as it is after the first list of the watch, and its routes.
 async fn started((store, cluster, setup): &(Store, Cluster, Setup)) -> (Service, Router) {
-    let service = Service::new(store.clone(), cluster.clone(), setup.clone()).await.unwrap();
-    let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
-    service.pods.take_in(None, [listed]).await;
+    let service = in_memory::started(store.clone(), cluster.clone(), setup.clone()).await;
     let router = router(service.clone(), HttpSettings::default()).unwrap();
     (service, router)
 }
@@ -99,10 +75,7 @@ impl World {
 
     /// Creates the same on another store of the database.
     pub(crate) async fn on(store: Store, pool: PgPool, access: &str) -> Self {
-        let cluster = Apiserver::new(CancellationToken::new()).router();
-        let cluster =
-            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        Self::of(store, pool, access, Client::new(cluster, "default"), EncryptionKeys::none()).await
+        Self::of(store, pool, access, in_memory::client(), EncryptionKeys::none()).await
     }
 
     /// Creates a gateway on this API server, with these keys.
@@ -114,14 +87,9 @@ impl World {
             file.write_all(b"\nlimits: {writes: 100000/s, reads: 100000/s}\n").unwrap();
         }
         let cluster = Cluster::new(client.clone(), &[]);
-        let property = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let defaults = BTreeMap::from([
-            property("spark.kubernetes.container.image", "spark"),
-            property("spark.kubernetes.namespace", "elsewhere"),
-        ]);
-        let version = "4.3.0".parse().unwrap();
-        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
-        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+        let mut spark = in_memory::spark(SparkVersion::V4_3);
+        spark.defaults.insert("spark.kubernetes.namespace".to_owned(), "elsewhere".to_owned());
+        let settings = Settings { kept_log: 0, ..in_memory::settings(spark) };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
         let setup = Setup::new(Arc::new(access), Arc::new(keys));
         let parts = Box::new((store, cluster, setup));
@@ -180,14 +148,7 @@ impl World {
 
     /// Sends a request.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let (head, body) = response.into_parts();
-        let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        Answer {
-            status: head.status.as_u16(),
-            headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
-            body: String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned(),
-        }
+        in_memory::send(&self.router, request).await
     }
 
     pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {

@@ -11,7 +11,7 @@ use sqlx::PgPool;
 use crate::console::site::Site;
 
 impl Site {
-    async fn rerun(&self, id: &str, patch: &Value) -> crate::access::world::Answer {
+    async fn rerun(&self, id: &str, patch: &Value) -> crate::in_memory::Answer {
         self.world.send(Some(&self.key), "POST", &format!("/v1/submissions/{id}/rerun"), Some(patch)).await
     }
 

@@ -99,7 +99,7 @@ impl Site {
         sqlx::query(summary).bind(id).bind(&said).execute(&self.world.pool).await.unwrap();
     }
 
-    pub(crate) async fn page(&self, path: &str) -> crate::access::world::Answer {
+    pub(crate) async fn page(&self, path: &str) -> crate::in_memory::Answer {
         self.world.get(&self.key, path).await
     }
 }

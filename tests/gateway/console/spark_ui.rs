@@ -31,8 +31,8 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::access::world::Answer;
 use crate::console::site::Site;
+use crate::in_memory::Answer;
 
 /// A page that attacks the origin that it comes from, and reports what it reached.
 const ATTACK: &str = r#"<!DOCTYPE html><html><head><title>attack</title></head><body>

@@ -15,12 +15,13 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::access::world::{Answer, World};
+use crate::access::world::World;
 use crate::console::{
     issuer::Issuer,
     site::{Site, TENANTS},
     spark_ui::{run, set, with_driver},
 };
+use crate::in_memory::Answer;
 
 /// Gives UIs an origin, and listens on another port, which is returned.
 async fn with_origin(site: &mut Site, origin: impl Fn(u16) -> String) -> (u16, DropGuard) {

@@ -1,15 +1,12 @@
 //! Replicas of the gateway on one database, each with a port of its own. Their cluster is an in-memory one without a
 //! kubelet or scheduler: a submission stays queued until it is killed.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use axum::{body::Body, http::Request};
 use sparkgate::{
     api::{self, HttpSettings, ServerSettings, router},
-    cluster::Cluster,
-    sandbox::apiserver::Apiserver,
-    service::{Caps, Service, Settings, SparkSettings, Submitter},
-    spark::CreateSubmissionRequest,
+    service::{Service, Settings},
+    spark::{CreateSubmissionRequest, SparkVersion},
     store::Store,
     submission::SubmissionId,
 };
@@ -20,7 +17,8 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use tower::{Layer, util::MapRequestLayer};
+
+use crate::in_memory;
 
 pub(crate) struct Replica {
     pub(crate) service: Service,
@@ -35,15 +33,8 @@ impl Replica {
     }
 
     pub(crate) async fn with(pool: PgPool, max_subscribers: usize) -> Self {
-        let cluster = Apiserver::new(CancellationToken::new()).router();
-        let cluster =
-            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
-        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-        let version = "4.3.0".parse().unwrap();
-        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
-        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
-        let service = Service::new(Store::new(pool), cluster, settings).await.unwrap();
+        let settings = Settings { kept_log: 0, ..in_memory::settings(in_memory::spark(SparkVersion::V4_3)) };
+        let service = Service::new(Store::new(pool), in_memory::cluster(), settings).await.unwrap();
         let listener = listen();
         let address = listener.local_addr().unwrap();
         let http = HttpSettings { max_subscribers, ..HttpSettings::default() };

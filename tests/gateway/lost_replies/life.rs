@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{Caps, CleanUpSettings, Service, Settings, Setup, SparkSettings, Submitter, WebhookSettings},
+    service::{CleanUpSettings, Service, Setup, SparkSettings, Submitter, WebhookSettings},
     store::{DatabaseSettings, Store},
 };
 use sparkgate_testing::receiver::{Answer, Receiver};
@@ -23,6 +23,7 @@ use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::in_memory::settings;
 use crate::lost_replies::{
     calls::{Call, Calls},
     client,
@@ -123,10 +124,9 @@ impl Life {
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let version = "4.3.0".parse().unwrap();
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
-        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
         let webhooks = WebhookSettings { networks, http: true, ..WebhookSettings::default() };
-        let setup = Setup { webhooks, ..settings.into() };
+        let setup = Setup { webhooks, ..settings(spark).into() };
         let service = Service::new(store, cluster, setup).await.unwrap();
         let stop = CancellationToken::new();
         let mut loops = JoinSet::new();

@@ -11,8 +11,8 @@ use sparkgate::{
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::{task::JoinHandle, time::sleep};
 
+use crate::in_memory::{Answer, send, service};
 use crate::resources::world::{count, is_problem, job};
-use crate::spark_protocol::support::{Answer, send, service_of};
 
 const PATH: &str = "/v1/submissions";
 /// The interval between two reads of a state.
@@ -22,7 +22,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 async fn api(pool: &PgPool) -> Router {
     let settings = DatabaseSettings { url: url(pool), max_connections: 16 };
     let store = Store::connect(&settings).await.unwrap();
-    router(service_of(SparkVersion::V4_3, store).await, HttpSettings::default()).unwrap()
+    router(service(SparkVersion::V4_3, store).await, HttpSettings::default()).unwrap()
 }
 
 fn url(pool: &PgPool) -> String {

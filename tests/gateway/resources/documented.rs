@@ -6,7 +6,7 @@ use axum::{body::Body, http::Request};
 use serde_json::Value;
 use sqlx::PgPool;
 
-use crate::spark_protocol::support::{Answer, send};
+use crate::in_memory::{Answer, send};
 
 mod place;
 mod produce;

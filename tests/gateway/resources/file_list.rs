@@ -6,11 +6,11 @@ use axum::http::Request;
 use serde_json::Value;
 use sqlx::PgPool;
 
+use crate::in_memory::send;
 use crate::resources::{
     files::{World, sha256},
     world::is_problem,
 };
-use crate::spark_protocol::support::send;
 
 #[sqlx::test]
 async fn files_are_listed_page_by_page(pool: PgPool) {

@@ -21,8 +21,8 @@ use sparkgate::{
 use sqlx::PgPool;
 use tempfile::TempDir;
 
+use crate::in_memory::{self, Answer, send, service};
 use crate::resources::world::{count, get, is_problem, job, post};
-use crate::spark_protocol::support::{Answer, default_spark, send, service, setup, started};
 
 /// The largest file.
 pub(crate) const LARGEST: u64 = 7 << 20;
@@ -80,8 +80,9 @@ impl World {
 /// Returns the service with a store of files.
 pub(crate) async fn keeping(pool: PgPool, dir: &Path, settings: FileSettings) -> Service {
     let store = FileStore::open(dir.to_str().unwrap()).unwrap();
-    let setup = Setup { files: Some((store, settings)), ..setup(default_spark(SparkVersion::V4_3)) };
-    started(setup, Store::new(pool)).await
+    let setup =
+        Setup { files: Some((store, settings)), ..in_memory::settings(in_memory::spark(SparkVersion::V4_3)).into() };
+    in_memory::started(Store::new(pool), in_memory::cluster(), setup).await
 }
 
 /// Returns the settings of a store for clients that are too slow at once.
@@ -251,7 +252,7 @@ async fn a_store_that_is_away_accepts_neither_files_nor_submissions(pool: PgPool
 
 #[sqlx::test]
 async fn a_gateway_without_a_store_says_so(pool: PgPool) {
-    let service = service(SparkVersion::V4_3, pool.clone()).await;
+    let service = service(SparkVersion::V4_3, Store::new(pool.clone())).await;
     let world = World {
         api: router(service.clone(), HttpSettings::default()).unwrap(),
         service,

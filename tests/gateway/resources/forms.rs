@@ -8,11 +8,11 @@ use futures::stream;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use crate::in_memory::{Answer, send};
 use crate::resources::{
     files::{LARGEST, World, sha256},
     world::{count, is_problem, job},
 };
-use crate::spark_protocol::support::{Answer, send};
 
 const BOUNDARY: &str = "------------------------d74496d66958873e";
 

@@ -10,12 +10,13 @@ use serde_json::json;
 use sparkgate::{
     api::{HttpSettings, router},
     spark::SparkVersion,
+    store::Store,
 };
 use sqlx::PgPool;
 use tower::ServiceExt;
 
+use crate::in_memory::{Answer, BODY_LIMIT, send, service};
 use crate::resources::world::{accepted, api, get, is_problem, job, post};
-use crate::spark_protocol::support::{Answer, BODY_LIMIT, send, service};
 
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 
@@ -83,7 +84,7 @@ async fn a_path_that_is_nearly_right_shows_the_way(pool: PgPool) {
 #[sqlx::test]
 async fn a_path_without_a_route_is_answered_as_by_its_api(pool: PgPool) {
     let settings = HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() };
-    let api = router(service(SparkVersion::V4_3, pool).await, settings).unwrap();
+    let api = router(service(SparkVersion::V4_3, Store::new(pool)).await, settings).unwrap();
     for path in [
         "/v1/files/a/b",
         "/v1/submissions/driver-1/",
@@ -175,7 +176,7 @@ async fn a_body_waits_for_room_and_is_refused_after_the_timeout(pool: PgPool) {
         request_timeout: Duration::from_secs(3),
         ..HttpSettings::default()
     };
-    let api = router(service(SparkVersion::V4_3, pool).await, settings).unwrap();
+    let api = router(service(SparkVersion::V4_3, Store::new(pool)).await, settings).unwrap();
     // A body without a length reserves the most that it may have.
     let body = Body::from_stream(stream::once(async { Ok::<_, Infallible>("{") }).chain(stream::pending()));
     let request = Request::post("/v1/submissions").header("content-type", "application/json").body(body).unwrap();

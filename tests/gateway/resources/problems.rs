@@ -4,8 +4,8 @@ use axum::{body::Body, http::Request};
 use serde_json::json;
 use sqlx::PgPool;
 
+use crate::in_memory::{BODY_LIMIT, send};
 use crate::resources::world::{api, count, get, is_problem, submit};
-use crate::spark_protocol::support::{BODY_LIMIT, send};
 
 #[sqlx::test]
 async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {

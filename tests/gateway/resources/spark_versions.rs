@@ -1,26 +1,23 @@
 //! Spark releases side by side.
 
-use std::collections::BTreeMap;
-
 use axum::Router;
 use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
-    service::{SparkSettings, Submitter},
+    spark::SparkVersion,
     store::Store,
 };
 use sqlx::PgPool;
 
+use crate::in_memory::{cluster, settings, spark, started};
 use crate::resources::world::{api, get, is_problem, job, post, submit};
-use crate::spark_protocol::support::service_with;
 
 const LINES: &str = "lines: [{version: 3.5.9, image: 'old:3.5'}, {version: 4.1.4, image: 'x'}]";
 
 /// Returns a gateway of Spark 4.3.0 that also serves 3.5.9 and 4.1.4.
 async fn several(pool: &PgPool) -> Router {
-    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-    let spark = SparkSettings::new("4.3.0".parse().unwrap(), defaults, Submitter::default(), "tester".to_owned());
-    let service = service_with(spark.with_lines(Some(LINES)).unwrap(), Store::new(pool.clone())).await;
+    let spark = spark(SparkVersion::V4_3).with_lines(Some(LINES)).unwrap();
+    let service = started(Store::new(pool.clone()), cluster(), settings(spark)).await;
     router(service, HttpSettings::default()).unwrap()
 }
 

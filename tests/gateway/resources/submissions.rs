@@ -4,8 +4,8 @@ use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use crate::in_memory::send;
 use crate::resources::world::{accepted, api, count, delete, get, is_problem, job, post, submit};
-use crate::spark_protocol::support::send;
 
 #[sqlx::test]
 async fn a_created_submission_can_be_read(pool: PgPool) {

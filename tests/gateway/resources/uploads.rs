@@ -9,11 +9,11 @@ use futures::{future::join_all, stream};
 use sparkgate::api::{HttpSettings, router};
 use sqlx::PgPool;
 
+use crate::in_memory::{Answer, send};
 use crate::resources::{
     files::{LARGEST, PART, World, keeping, settings, sha256},
     world::{get, is_problem},
 };
-use crate::spark_protocol::support::{Answer, send};
 
 const MIB: usize = 1 << 20;
 

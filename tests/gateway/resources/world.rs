@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sparkgate::spark::SparkVersion;
 use sqlx::PgPool;
 
-use crate::spark_protocol::support::{Answer, ask, face, send};
+use crate::in_memory::{Answer, ask, face, send};
 
 pub(crate) async fn api(pool: &PgPool) -> Router {
     face(SparkVersion::V4_3, pool.clone()).await

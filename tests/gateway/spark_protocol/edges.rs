@@ -5,7 +5,7 @@ use sparkgate::spark::SparkVersion;
 use sqlx::PgPool;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::spark_protocol::support::{BODY_LIMIT, ask, face, send};
+use crate::in_memory::{BODY_LIMIT, ask, face, send};
 
 fn get(target: &str) -> axum::http::request::Builder {
     Request::builder().uri(target)

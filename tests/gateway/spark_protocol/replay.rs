@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sparkgate::spark::SparkVersion;
 use sqlx::PgPool;
 
-use crate::spark_protocol::support::{Answer, ask, face};
+use crate::in_memory::{Answer, ask, face};
 
 /// Deliberate differences, with the status of the gateway's answer. All other answers must be the same.
 const DIFFERENT: [(&str, u16); 18] = [

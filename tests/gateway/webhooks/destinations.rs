@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use sparkgate::service::WebhookSettings;
-use sparkgate_testing::receiver::until;
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 use tokio::{net::TcpListener, task::JoinSet};
 

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sparkgate::store::{DatabaseSettings, Settled, Store, TriedDelivery};
-use sparkgate_testing::receiver::{Answer, Receiver, until};
+use sparkgate_testing::{
+    receiver::{Answer, Receiver},
+    wait::until,
+};
 use sqlx::{ConnectOptions, PgPool};
 
 use crate::webhooks::world::Replica;

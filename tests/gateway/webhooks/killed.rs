@@ -9,7 +9,10 @@ use std::{
 };
 
 use serde_json::json;
-use sparkgate_testing::receiver::{Answer, Received, Receiver, until};
+use sparkgate_testing::{
+    receiver::{Answer, Received, Receiver},
+    wait::until,
+};
 use sqlx::PgPool;
 
 use crate::webhooks::{

@@ -4,7 +4,10 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use sparkgate::service::LineageServer;
-use sparkgate_testing::receiver::{Answer, Receiver, until};
+use sparkgate_testing::{
+    receiver::{Answer, Receiver},
+    wait::until,
+};
 use sqlx::PgPool;
 
 use crate::webhooks::world::Replica;

@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use serde_json::json;
-use sparkgate_testing::receiver::{Answer, Receiver, until};
+use sparkgate_testing::{
+    receiver::{Answer, Receiver},
+    wait::until,
+};
 use sqlx::PgPool;
 
 use crate::webhooks::world::Replica;

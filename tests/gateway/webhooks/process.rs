@@ -10,7 +10,7 @@ use std::{
 use reqwest::Client;
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver;
-use sparkgate_testing::receiver::until;
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -7,7 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use sparkgate_testing::receiver::{Answer, Received, Receiver, until};
+use sparkgate_testing::{
+    receiver::{Answer, Received, Receiver},
+    wait::until,
+};
 use sqlx::PgPool;
 
 use crate::webhooks::world::Replica;

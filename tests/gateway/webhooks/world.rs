@@ -1,26 +1,22 @@
 //! Replicas of the gateway on one database, whose webhooks may lead to this machine. Their cluster is one in memory without a node,
 //! so submissions stay queued until the test writes other states.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use axum::{Router, body::Body, http::Request};
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
-    cluster::Cluster,
-    sandbox::apiserver::Apiserver,
-    service::{
-        AccessFile, Caps, EncryptionKeys, LineageServer, Service, Settings, Setup, SparkSettings, Submitter,
-        WebhookSettings,
-    },
+    service::{AccessFile, EncryptionKeys, LineageServer, Service, Settings, Setup, WebhookSettings},
+    spark::SparkVersion,
     store::Store,
     submission::SubmissionId,
 };
 use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tower::{Layer, ServiceExt, util::MapRequestLayer};
+
+use crate::in_memory;
 
 /// A replica.
 pub(crate) struct Replica {
@@ -59,18 +55,9 @@ impl Replica {
         keys: EncryptionKeys,
         lineage: Option<LineageServer>,
     ) -> Self {
-        let cluster = Apiserver::new(CancellationToken::new()).router();
-        let cluster =
-            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
-        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-        let version = "4.3.0".parse().unwrap();
-        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
-        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
-        let access = Arc::new(AccessFile::none(settings));
-        let store = Store::new(pool.clone());
-        let setup = Setup { webhooks, lineage, ..Setup::new(access, Arc::new(keys)) };
-        let service = Service::new(store, cluster, setup).await.unwrap();
+        let settings = Settings { kept_log: 0, ..in_memory::settings(in_memory::spark(SparkVersion::V4_3)) };
+        let setup = Setup { webhooks, lineage, ..Setup::new(Arc::new(AccessFile::none(settings)), Arc::new(keys)) };
+        let service = Service::new(Store::new(pool.clone()), in_memory::cluster(), setup).await.unwrap();
         let router = router(service.clone(), HttpSettings::default()).unwrap();
         Self { service, router, pool: pool.clone(), loops: JoinSet::new() }
     }
@@ -95,10 +82,8 @@ impl Replica {
         let request = Request::builder().method(method).uri(path).header("host", "gateway");
         let request = request.header("content-type", "application/json");
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let status = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+        let answer = in_memory::send(&self.router, request.body(body).unwrap()).await;
+        (answer.status, serde_json::from_str(&answer.body).unwrap_or_default())
     }
 
     /// Creates a webhook and returns it.

@@ -9,11 +9,11 @@ use sparkgate::{
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use super::ask;
+use crate::in_memory::{Answer, BODY_LIMIT, send};
 use crate::resources::{
     files::{keeping, settings as file_settings, sha256},
     world::job,
 };
-use crate::spark_protocol::support::{Answer, BODY_LIMIT, send};
 
 pub(super) struct Place {
     pub(super) pool: PgPool,

@@ -12,13 +12,14 @@ use super::{Place, Promise, ask, place::spark, request};
 use sparkgate::{
     api::{HttpSettings, router as axum_router},
     spark::SparkVersion,
+    store::Store,
 };
 
+use crate::in_memory::{Answer, BODY_LIMIT, send, service};
 use crate::resources::{
     files::{a_drop, keeping, of_fast_clients, sha256},
     world::job,
 };
-use crate::spark_protocol::support::{Answer, BODY_LIMIT, send, service};
 
 const CREATE: &str = "createSubmissionResource";
 const SPARKS_CREATE: &str = "createSubmission";
@@ -179,7 +180,7 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
 
 /// Returns a gateway that keeps no files.
 async fn without_files(place: &Place) -> Router {
-    axum_router(service(SparkVersion::V4_3, place.pool.clone()).await, HttpSettings::default()).unwrap()
+    axum_router(service(SparkVersion::V4_3, Store::new(place.pool.clone())).await, HttpSettings::default()).unwrap()
 }
 
 /// Returns a gateway whose clients are too slow at once.
