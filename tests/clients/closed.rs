@@ -3,7 +3,10 @@
 use std::{fs, net::SocketAddr, process::Command};
 
 use serde_json::Value;
-use sparkgate_testing::gateway::{Gateway, free_address, sparkgate};
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate},
+    process::free_address,
+};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::dev::Dev;

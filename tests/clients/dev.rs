@@ -8,7 +8,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use sparkgate_testing::gateway::{Gateway, free_address, sparkgate};
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate},
+    process::free_address,
+};
 use tempfile::TempDir;
 
 /// One test at a time: each runs several JVMs, and the machine may be small.

@@ -4,7 +4,10 @@
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
-use sparkgate_testing::gateway::{free_address, sparkgate, until};
+use sparkgate_testing::{
+    gateway::{sparkgate, until},
+    process::free_address,
+};
 
 use crate::{
     closed::Closed,

@@ -153,7 +153,7 @@ async fn the_api_server_accepts_all_objects_and_finds_no_fault_in_their_types() 
     for object in world.objects.iter().filter(|object| object.manifest["kind"] == "ValidatingAdmissionPolicy") {
         let checked = world
             .until("the types are checked", async |world| {
-                let policy = world.get(&world.admin(), &path(&object.manifest)).await?;
+                let policy = world.get(&Caller::Admin, &path(&object.manifest)).await?;
                 match policy["status"]["typeChecking"].is_object() {
                     true => Ok(policy),
                     false => Err("not yet".to_owned()),
@@ -283,7 +283,7 @@ async fn a_driver_changes_and_deletes_only_itself_and_its_executors() {
 #[tokio::test]
 async fn a_stricter_policy_lets_a_driver_change_itself_but_not_tolerate_more() {
     let world = world().await;
-    let pod = world.get(&world.admin(), &format!("{PODS}/{EARLIER_POD}")).await.unwrap();
+    let pod = world.get(&Caller::Admin, &format!("{PODS}/{EARLIER_POD}")).await.unwrap();
     let caller = world.account("analytics", "spark", Some(&pod)).await;
     let tolerations = |more: Value| {
         let mut tolerations = pod["spec"]["tolerations"].clone();
@@ -369,7 +369,7 @@ async fn only_the_gateway_creates_drivers_and_changes_its_marks() {
         ("writes the status", status, None),
         ("binds a driver", Change::post(format!("{PODS}/marks-1/binding"), binding), None),
     ];
-    judge(world, &world.admin(), cases).await;
+    judge(world, &Caller::Admin, cases).await;
 }
 
 #[tokio::test]

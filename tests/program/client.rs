@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use sparkgate_testing::gateway::{free_address, sparkgate};
+use sparkgate_testing::{gateway::sparkgate, process::free_address};
 
 use crate::dev::{Dev, ONE_AT_A_TIME};
 

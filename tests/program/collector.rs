@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use sparkgate_testing::gateway::{free_address, until};
+use sparkgate_testing::{gateway::until, process::free_address};
 use tempfile::TempDir;
 
 pub(crate) struct Collector {

@@ -11,8 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 use sparkgate_testing::{
-    gateway::{Gateway, free_address, sparkgate},
+    gateway::{Gateway, sparkgate},
     kube_apiserver::{ADMIN, GATEWAY, KubeApiserver},
+    process::free_address,
 };
 use sqlx::{Connection, PgConnection};
 

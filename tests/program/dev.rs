@@ -4,8 +4,9 @@ use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, process
 
 use serde_json::{Value, json};
 use sparkgate_testing::{
-    gateway::{Gateway, free_address, sparkgate, until},
+    gateway::{Gateway, sparkgate, until},
     http,
+    process::free_address,
 };
 
 /// One test at a time: each runs several JVMs, and the machine may be small.

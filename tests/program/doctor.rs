@@ -546,7 +546,7 @@ async fn a_lineage_server_has_to_answer_and_to_take_the_token() {
         let url = format!("--openlineage-url={}", lineage_server(status));
         patient.examine(&[&url]).assert("openlineage", level);
     }
-    let nothing = format!("--openlineage-url=http://{}/", sparkgate_testing::gateway::free_address());
+    let nothing = format!("--openlineage-url=http://{}/", sparkgate_testing::process::free_address());
     patient.examine(&[&nothing]).assert("openlineage", "failure");
     let url = format!("--openlineage-url={}", lineage_server("200 OK"));
     let token = patient.write("lineage-token", "SEKRETPW", 0o644);

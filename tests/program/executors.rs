@@ -4,10 +4,7 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use serde_json::{Value, json};
-use sparkgate_testing::{
-    gateway::{free_address, until},
-    http,
-};
+use sparkgate_testing::{gateway::until, http, process::free_address};
 
 use crate::dev::{Dev, ONE_AT_A_TIME};
 

@@ -7,10 +7,7 @@ use std::{
 };
 
 use serde_json::json;
-use sparkgate_testing::{
-    gateway::{free_address, until},
-    http,
-};
+use sparkgate_testing::{gateway::until, http, process::free_address};
 
 use crate::dev::{Dev, ONE_AT_A_TIME};
 

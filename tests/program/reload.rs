@@ -13,9 +13,10 @@ use std::{
 
 use serde_json::json;
 use sparkgate_testing::{
-    gateway::{Gateway, free_address, sparkgate, until},
+    gateway::{Gateway, sparkgate, until},
     http,
     kube_apiserver::KubeApiserver,
+    process::free_address,
 };
 use tempfile::TempDir;
 

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, process::Command};
 
-use sparkgate_testing::gateway::{Gateway, free_address, until};
+use sparkgate_testing::{
+    gateway::{Gateway, until},
+    process::free_address,
+};
 
 use crate::dev::{Dev, ONE_AT_A_TIME};
 

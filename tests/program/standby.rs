@@ -10,7 +10,7 @@ use std::{
 };
 
 use sparkgate::store::{ConnectError, DatabaseSettings, Horizon, LostNumbers, Store};
-use sparkgate_testing::{fault_proxy::FaultProxy, gateway::free_address, postgres::SCRIPT};
+use sparkgate_testing::{fault_proxy::FaultProxy, postgres::SCRIPT, process::free_address};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};

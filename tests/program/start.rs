@@ -7,9 +7,10 @@ use std::{
 };
 
 use sparkgate_testing::{
-    gateway::{free_address, sparkgate, until},
+    gateway::{sparkgate, until},
     http,
     kube_apiserver::KubeApiserver,
+    process::free_address,
 };
 use tempfile::NamedTempFile;
 

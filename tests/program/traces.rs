@@ -11,9 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 use sparkgate_testing::{
-    gateway::{Gateway, free_address, sparkgate, until},
+    gateway::{Gateway, sparkgate, until},
     http,
     kube_apiserver::{ADMIN, KubeApiserver},
+    process::free_address,
 };
 
 use crate::{

@@ -10,8 +10,9 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use sparkgate_testing::{
-    gateway::{Gateway, free_address, sparkgate, until},
+    gateway::{Gateway, sparkgate, until},
     kube_apiserver::KubeApiserver,
+    process::free_address,
 };
 use sqlx::{Connection, PgConnection};
 

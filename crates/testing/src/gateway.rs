@@ -2,23 +2,19 @@
 
 use std::{
     fs::File,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 
 use crate::http;
 
 const LOG: &str = "log";
-
-/// Returns a port that is currently free.
-pub fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
 
 /// Returns the path of the program, which Cargo names to the tests of its package.
 ///
@@ -33,6 +29,21 @@ pub fn sparkgate() -> Command {
     let mut command = Command::new(program());
     command.stdin(Stdio::null()).env_remove("KUBECONFIG");
     command
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
 }
 
 /// A running gateway (`serve` or `dev`) on `address`.
@@ -59,11 +70,20 @@ impl Gateway {
         gateway
     }
 
+    /// Starts a gateway that SIGKILL may end, without blocking the runtime.
+    ///
+    /// # Panics
+    /// It ends before it is ready.
+    pub async fn serve(command: Command, address: SocketAddr) -> Self {
+        spawn_blocking(move || Self::start(command, address, false)).await.unwrap()
+    }
+
     /// Returns the id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
+    /// Returns what it has logged.
     pub fn log(&self) -> String {
         let log = self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.path().join(LOG)));
         log.and_then(Result::ok).unwrap_or_default()
@@ -107,10 +127,12 @@ impl Gateway {
         id.unwrap()
     }
 
+    /// Returns the status of a submission in Spark's protocol.
     pub fn status(&self, id: &str) -> Value {
         http::get(self.address, &format!("/v1/submissions/status/{id}")).unwrap().json()
     }
 
+    /// Kills a submission; returns the answer of Spark's protocol.
     pub fn kill(&self, id: &str) -> Value {
         http::post(self.address, &format!("/v1/submissions/kill/{id}"), "").unwrap().json()
     }

@@ -3,7 +3,6 @@
 //! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends. The
 //! gateway has an account with the rights of the deployment; all other requests of a test are the administrator's.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,7 +14,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
-use crate::rights::{self, Grant};
+use crate::{
+    process::free_port,
+    rights::{self, Grant},
+};
 
 /// The script that runs the servers until its standard input closes.
 pub const KUBE_SERVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/kube-servers");
@@ -30,8 +32,10 @@ pub const ADMIN: &str = "kubeconfig";
 pub const GATEWAY: &str = "gateway.kubeconfig";
 pub const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
 
+/// A kube-apiserver with its etcd and controllers.
 pub struct KubeApiserver {
     directory: PathBuf,
+    api: u16,
     etcd: u16,
     /// Closing its standard input ends the servers; so does the end of this process.
     servers: Child,
@@ -57,7 +61,11 @@ impl KubeApiserver {
         SHARED.get_or_init(|| Self::launch(&[("KUBE_SERVERS_DISABLED", "")])).await
     }
 
-    async fn launch(environment: &[(&str, &str)]) -> Self {
+    /// Starts servers with variables of [`KUBE_SERVERS`].
+    ///
+    /// # Panics
+    /// As for [`KubeApiserver::start`].
+    pub async fn launch(environment: &[(&str, &str)]) -> Self {
         let assets = assets();
         for _ in 0..3 {
             // Another process may take the port between its selection and its use.
@@ -71,7 +79,7 @@ impl KubeApiserver {
 
     fn spawn(assets: &Path, environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("sparkgate-kube-").tempdir().unwrap().keep();
-        let [api, etcd, peer] = free_ports();
+        let [api, etcd, peer] = [(); 3].map(|()| free_port());
         let [admin, gateway, everywhere] = [(); 3].map(|()| uuid::Uuid::new_v4().to_string());
         let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
         let accounts = [(rights::USER, &gateway), (rights::USER_EVERYWHERE, &everywhere)];
@@ -88,7 +96,7 @@ impl KubeApiserver {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        Self { directory, etcd, servers }
+        Self { directory, api, etcd, servers }
     }
 
     async fn becomes_ready(&self) -> bool {
@@ -114,6 +122,11 @@ impl KubeApiserver {
         self.client(ADMIN).await
     }
 
+    /// Returns a client with a token of a service account, for the runtime of the calling test.
+    pub async fn with_token(&self, token: &str) -> kube::Client {
+        connect(Kubeconfig::from_yaml(&kubeconfig(&self.directory, self.api, token)).unwrap()).await
+    }
+
     /// Returns the gateway's client. [`Self::grant`] gives it rights in a namespace.
     pub async fn gateway(&self) -> kube::Client {
         self.client(GATEWAY).await
@@ -128,10 +141,7 @@ impl KubeApiserver {
     }
 
     async fn client(&self, kubeconfig: &str) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(self.file(kubeconfig)).unwrap();
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-        config.default_retry = false;
-        kube::Client::try_from(config).unwrap()
+        connect(Kubeconfig::read_from(self.file(kubeconfig)).unwrap()).await
     }
 
     /// Creates a namespace for drivers, in which the gateway has its rights.
@@ -179,6 +189,12 @@ impl Drop for KubeApiserver {
     }
 }
 
+async fn connect(kubeconfig: Kubeconfig) -> kube::Client {
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    config.default_retry = false;
+    kube::Client::try_from(config).unwrap()
+}
+
 /// Waits until the API server applies the rights, which takes a moment after they are written.
 async fn until_granted(client: &kube::Client, namespace: Option<&str>) {
     let deadline = Instant::now() + READY;
@@ -200,11 +216,6 @@ fn assets() -> PathBuf {
          run `make test`, or set it to what `scripts/kube` prints",
         );
     PathBuf::from(directory)
-}
-
-fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 fn kubeconfig(directory: &Path, port: u16, token: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    net::TcpListener,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::guard::guard;
 
+/// A process that ends with its children when it is dropped, or when this process ends.
 pub struct Process(Child);
 
 impl Process {
@@ -24,6 +25,7 @@ impl Process {
         Self(child)
     }
 
+    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         // A process that has already ended needs no signal.
         let _ = kill_process(self.pid(), signal);
@@ -71,6 +73,11 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+}
+
+/// Returns an address of this machine with a port that no process listens on.
+pub fn free_address() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 /// Polls until the condition holds, and panics after `limit`.

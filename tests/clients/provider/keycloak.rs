@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use sparkgate_testing::{gateway::free_address, http};
+use sparkgate_testing::{http, process::free_address};
 use tokio::{
     sync::{Mutex, OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Instant, sleep},

@@ -11,13 +11,15 @@ use chrono::{TimeDelta, Utc};
 use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver::Apiserver;
-use sparkgate_testing::gateway::{Gateway, free_address, sparkgate};
+use sparkgate_testing::{
+    gateway::{Ended, Gateway, sparkgate},
+    process::free_address,
+};
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio::{
     net::TcpListener,
     process::Command,
-    task::spawn_blocking,
     time::{Duration, sleep, timeout},
 };
 
@@ -41,14 +43,6 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
 impl World {
     /// Starts a gateway with the test's database and a cluster without nodes, so that submissions don't end.
     pub(crate) async fn start(pool: &PgPool, realm: Realm) -> Self {
@@ -68,7 +62,7 @@ impl World {
         tokio::spawn(axum::serve(cluster, Apiserver::default().router()).into_future());
         command.args(["serve", "--listen", &address.to_string()]).arg("--kubeconfig").arg(kubeconfig);
         command.arg("--access-file").arg(access).env("SPARKGATE_DATABASE_URL", database(pool));
-        let gateway = spawn_blocking(move || Gateway::start(command, address, false)).await.unwrap();
+        let gateway = Gateway::serve(command, address).await;
         let world = Self { realm, gateway, http: realm::http(), dir };
         let url = world.url();
         world.write(
@@ -169,9 +163,7 @@ impl World {
 
     /// Runs a command of the user to its end.
     pub(crate) async fn run(&self, words: &[&str]) -> Ended {
-        let output = timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap().into()
     }
 }
 

@@ -1,16 +1,15 @@
 //! `sparkgate serve` as a process, on a database of a test and a cluster in its memory that has no node.
 
-use std::{
-    fs::File,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::{net::Ipv4Addr, path::Path};
 
 use reqwest::Client;
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver;
-use sparkgate_testing::wait::until;
+use sparkgate_testing::{
+    gateway::{Gateway as Program, sparkgate},
+    process::free_address,
+    wait::until,
+};
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -22,12 +21,10 @@ pub(crate) struct Place {
     _cluster: DropGuard,
 }
 
-/// A gateway that ends with the test.
+/// A gateway that ends with the test, and its client.
 pub(crate) struct Gateway {
-    child: Child,
-    address: SocketAddr,
+    program: Program,
     http: Client,
-    log: PathBuf,
 }
 
 impl Place {
@@ -54,39 +51,26 @@ impl Place {
     }
 
     /// Starts a gateway whose webhooks may lead to this machine, and waits until it is ready.
-    pub(crate) async fn start(&self, name: &str) -> Gateway {
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    pub(crate) async fn start(&self) -> Gateway {
+        let (mut command, address) = (sparkgate(), free_address());
         let file = |name: &str| Path::join(self.dir.path(), name);
-        let log = file(name);
-        let output = File::create(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
         command.args(["serve", "--listen", &address.to_string(), "--namespaces", "default"]);
         command.arg("--kubeconfig").arg(file("kubeconfig")).arg("--spark-defaults").arg(file("defaults.conf"));
         command.args(["--webhook-networks", "127.0.0.0/8", "--webhook-http", "true"]);
-        command.env("SPARKGATE_DATABASE_URL", &self.database).env_remove("KUBECONFIG").stdin(Stdio::null());
-        let child = command.stdout(output.try_clone().unwrap()).stderr(output).spawn().unwrap();
-        let mut gateway = Gateway { child, address, http: Client::new(), log };
-        until("the gateway is ready", async || {
-            let ended = gateway.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{}", std::fs::read_to_string(&gateway.log).unwrap());
-            let ready = gateway.http.get(format!("http://{address}/readyz")).send().await;
-            ready.is_ok_and(|response| response.status() == 200)
-        })
-        .await;
-        gateway
+        command.env("SPARKGATE_DATABASE_URL", &self.database);
+        Gateway { program: Program::serve(command, address).await, http: Client::new() }
     }
 }
 
 impl Gateway {
     /// Sends SIGKILL.
-    pub(crate) fn kill_dash_nine(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub(crate) fn kill_dash_nine(self) {
+        self.program.kill_dash_nine();
     }
 
     /// Sends a request to the API, and returns the document of its answer. Repeats it while the gateway is busy.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (url, mut document) = (format!("http://{}{path}", self.address), Value::Null);
+        let (url, mut document) = (format!("http://{}{path}", self.program.address), Value::Null);
         until("the request is answered", async || {
             let request = self.http.request(method.parse().unwrap(), &url).body(body.to_string());
             let response = request.header("content-type", "application/json").send().await.unwrap();
@@ -97,15 +81,5 @@ impl Gateway {
         })
         .await;
         document
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            eprintln!("{}", std::fs::read_to_string(&self.log).unwrap_or_default());
-        }
     }
 }

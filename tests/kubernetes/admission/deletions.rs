@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{
     PODS, executor, judge, running,
-    world::{Change, world},
+    world::{Caller, Change, world},
 };
 
 #[tokio::test]
@@ -51,6 +51,6 @@ async fn a_driver_leaves_no_pod_without_an_owner() {
     )
     .await;
     // An orphan would have been given away by now.
-    let left = world.get(&world.admin(), &pod("orphans-e")).await.unwrap();
+    let left = world.get(&Caller::Admin, &pod("orphans-e")).await.unwrap();
     assert_eq!(left["metadata"]["ownerReferences"][0]["uid"], own.pod["metadata"]["uid"]);
 }

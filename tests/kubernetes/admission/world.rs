@@ -1,17 +1,11 @@
 //! A kube-apiserver with etcd, on which the objects of an access file have been applied.
 
-use std::{
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use sparkgate_access::Access;
 use sparkgate_admission::{GatewayAccount, Object, objects};
-use sparkgate_testing::kube_apiserver::KUBE_SERVERS;
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use tokio::{
     sync::OnceCell,
     time::{Instant, sleep},
@@ -19,18 +13,14 @@ use tokio::{
 
 const READY: Duration = Duration::from_secs(120);
 const ACCESS: &str = include_str!("../../../crates/admission/src/tests/access.yaml");
-const ADMIN: &str = "admin";
 /// A driver that is older than the policies, and tolerates all taints.
 pub(crate) const EARLIER_POD: &str = "earlier";
 
 pub(crate) struct World {
-    directory: PathBuf,
-    port: u16,
+    server: KubeApiserver,
     pub(crate) objects: Vec<Object>,
     /// The objects as the API server returned them after they were applied.
     pub(crate) applied: Vec<Value>,
-    /// Closing its standard input ends the servers; so does the end of this process.
-    _servers: Child,
 }
 
 static SHARED: OnceCell<World> = OnceCell::const_new();
@@ -40,9 +30,13 @@ pub(crate) async fn world() -> &'static World {
     SHARED.get_or_init(World::start).await
 }
 
-/// A caller of the API server: its token.
+/// A caller of the API server.
 #[derive(Clone)]
-pub(crate) struct Caller(String);
+pub(crate) enum Caller {
+    Admin,
+    /// A service account, by its token.
+    Account(String),
+}
 
 /// A request that changes something, or only would.
 pub(crate) struct Change<'a> {
@@ -54,26 +48,14 @@ pub(crate) struct Change<'a> {
 
 impl World {
     async fn start() -> Self {
-        let assets = std::env::var_os("SPARKGATE_KUBE_ASSETS").or_else(|| std::env::var_os("KUBEBUILDER_ASSETS"));
-        let assets = PathBuf::from(assets.expect(
-            "SPARKGATE_KUBE_ASSETS names no directory with etcd, kube-apiserver and kube-controller-manager: \
-             run `make test`, or set it to what `scripts/kube` prints",
-        ));
         let gateway = GatewayAccount::default();
         let objects = objects(&Access::parse(ACCESS).unwrap(), &gateway, 10.try_into().unwrap()).unwrap();
-        let directory = tempfile::Builder::new().prefix("sparkgate-admission-").tempdir().unwrap().keep();
-        let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
-        let servers = spawn(&assets, &directory, ports);
-        let mut world = Self { directory, port: ports[0], objects, applied: Vec::new(), _servers: servers };
-        world.until("the API server is ready", async |world| world.get(&world.admin(), "/readyz").await).await;
+        let controllers = "resourcequota-controller,validatingadmissionpolicy-status-controller";
+        let server = KubeApiserver::launch(&[("KUBE_SERVERS_CONTROLLERS", controllers)]).await;
+        let mut world = Self { server, objects, applied: Vec::new() };
         world.apply().await;
         world.until("the admission policies are in force", Self::in_force).await;
         world
-    }
-
-    pub(crate) fn admin(&self) -> Caller {
-        Caller(ADMIN.to_owned())
     }
 
     /// Returns the gateway's caller.
@@ -89,8 +71,8 @@ impl World {
         });
         let body = json!({ "spec": { "expirationSeconds": 3600, "boundObjectRef": bound } });
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
-        let answer = self.call(&self.admin(), &Change::post(path, body)).await.unwrap();
-        Caller(answer["status"]["token"].as_str().unwrap().to_owned())
+        let answer = self.call(&Caller::Admin, &Change::post(path, body)).await.unwrap();
+        Caller::Account(answer["status"]["token"].as_str().unwrap().to_owned())
     }
 
     pub(crate) async fn get(&self, caller: &Caller, path: &str) -> Result<Value, String> {
@@ -101,9 +83,10 @@ impl World {
 
     /// Sends a request; the error is the message of the API server.
     pub(crate) async fn call(&self, caller: &Caller, change: &Change<'_>) -> Result<Value, String> {
-        let kubeconfig = Kubeconfig::from_yaml(&kubeconfig(&self.directory, self.port, &caller.0)).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let client = kube::Client::try_from(config.map_err(|error| error.to_string())?).unwrap();
+        let client = match caller {
+            Caller::Admin => self.server.admin().await,
+            Caller::Account(token) => self.server.with_token(token).await,
+        };
         let request = http::Request::builder().method(change.method).uri(&change.path);
         let request = request.header("content-type", change.content_type);
         let body = if change.body.is_null() { Vec::new() } else { change.body.to_string().into_bytes() };
@@ -116,7 +99,7 @@ impl World {
 
     /// Applies all objects, and reads them back.
     async fn apply(&mut self) {
-        let admin = self.admin();
+        let admin = Caller::Admin;
         let body = json!({ "metadata": { "name": "sparkgate" } });
         self.call(&admin, &Change::post("/api/v1/namespaces".to_owned(), body.clone())).await.unwrap();
         let accounts = "/api/v1/namespaces/sparkgate/serviceaccounts".to_owned();
@@ -140,7 +123,7 @@ impl World {
 
     /// Creates a driver that the policy wouldn't permit, before there is one.
     async fn create_earlier_pod(&self) {
-        let admin = self.admin();
+        let admin = Caller::Admin;
         let create = async |path: &str, body| {
             self.call(&admin, &Change::post(path.to_owned(), body)).await.unwrap();
         };
@@ -162,7 +145,7 @@ impl World {
                 Ok(_) => Err(format!("a policy is not in force in {namespace}")),
                 Err(_) => Ok(()),
             };
-            refused(world.call(&world.admin(), &Change::post(pods.clone(), driver("spark"))).await)?;
+            refused(world.call(&Caller::Admin, &Change::post(pods.clone(), driver("spark"))).await)?;
             let mut privileged = driver("foreign");
             privileged["spec"]["hostNetwork"] = json!(true);
             refused(world.call(&gateway, &Change::post(pods, privileged)).await)?;
@@ -181,12 +164,7 @@ impl World {
     pub(crate) async fn until<T>(&self, what: &str, check: impl AsyncFn(&Self) -> Result<T, String>) -> T {
         let deadline = Instant::now() + READY;
         loop {
-            // The certificate is written by the API server.
-            let result = match self.directory.join("certs/apiserver.crt").exists() {
-                true => check(self).await,
-                false => Err("the API server has no certificate yet".to_owned()),
-            };
-            match result {
+            match check(self).await {
                 Ok(value) => return value,
                 Err(error) => assert!(Instant::now() < deadline, "{what}: {error}"),
             }
@@ -207,31 +185,6 @@ impl Change<'_> {
     pub(crate) fn delete(path: String) -> Self {
         Self { method: "DELETE", path, content_type: "application/json", body: Value::Null }
     }
-}
-
-fn spawn(assets: &Path, directory: &Path, ports: [u16; 3]) -> Child {
-    let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
-    write("tokens.csv", &format!("{ADMIN},{ADMIN},{ADMIN},system:masters\n"));
-    write("audit-policy.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n");
-    write("kubeconfig", &kubeconfig(directory, ports[0], ADMIN));
-    Command::new(KUBE_SERVERS)
-        .args([assets, directory])
-        .args(ports.map(|port| port.to_string()))
-        .env("KUBE_SERVERS_CONTROLLERS", "resourcequota-controller,validatingadmissionpolicy-status-controller")
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-fn kubeconfig(directory: &Path, port: u16, token: &str) -> String {
-    let authority = directory.join("certs/apiserver.crt");
-    format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
-         clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}}}]\n\
-         users: [{{name: test, user: {{token: '{token}'}}}}]\n\
-         contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n",
-        authority.display()
-    )
 }
 
 /// Returns the path of an object.

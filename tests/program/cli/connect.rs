@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{
 
 use crate::cli::{
     played::{Played, json_answer, submission},
-    run::{Ended, command, ended},
+    run::{Ended, command},
     user::User,
 };
 
@@ -26,7 +26,7 @@ const ID: &str = "driver-20260102030405-0001";
 const ELSEWHERE: &str = "http://gateway.example:6066";
 
 fn status(url: &str, variables: &[(&str, &str)]) -> Ended {
-    ended(command(url, &["status", ID]).envs(variables.iter().copied()).output().unwrap())
+    Ended::from(command(url, &["status", ID]).envs(variables.iter().copied()).output().unwrap())
 }
 
 fn running() -> Played {

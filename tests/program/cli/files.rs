@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::{
     played::{Played, Reply, json_answer, problem, submission},
-    run::{command, ended},
+    run::{Ended, command},
     terminal::in_terminal,
 };
 
@@ -56,7 +56,7 @@ fn an_upload_survives_a_restart_of_the_gateway() {
         _ => json_answer(201, &submission(ID, "QUEUED")),
     });
     let notes: Vec<String> = notes.map(Result::unwrap).collect();
-    let done = ended(child.wait_with_output().unwrap());
+    let done = Ended::from(child.wait_with_output().unwrap());
     assert_eq!((done.code, done.stdout), (Some(0), format!("{ID}\n")), "{notes:?}");
     assert!(notes.iter().any(|line| line.starts_with("uploaded job.py (8.0 MiB")), "{notes:?}");
     let asked = again.asked();
@@ -73,7 +73,7 @@ fn a_refused_upload_is_not_repeated() {
         "HEAD " => Reply::Answer { status: 404, headers: Vec::new(), body: String::new() },
         _ => problem(403, "file-quota-exceeded", "The files of the tenant take too much", "No room."),
     });
-    let done = ended(command(&gateway.url(), &["submit", job.to_str().unwrap()]).output().unwrap());
+    let done = Ended::from(command(&gateway.url(), &["submit", job.to_str().unwrap()]).output().unwrap());
     assert_eq!(done.code, Some(1));
     assert_eq!(gateway.asked().len(), 2, "{}", done.stderr);
 }
@@ -93,7 +93,7 @@ fn the_progress_of_an_upload_is_shown_on_a_terminal_only() {
     let shown = in_terminal(&mut command(&played.url(), &["submit", job.to_str().unwrap()]));
     assert!(shown.contains("uploading job.py [") && shown.contains("of 1.00 MiB"), "{shown:?}");
     let played = gateway();
-    let done = ended(command(&played.url(), &["submit", job.to_str().unwrap()]).output().unwrap());
+    let done = Ended::from(command(&played.url(), &["submit", job.to_str().unwrap()]).output().unwrap());
     assert!(!done.stderr.contains("uploading") && done.stderr.starts_with("uploaded job.py"), "{}", done.stderr);
 }
 
@@ -112,7 +112,7 @@ fn a_request_of_standard_input_is_submitted_with_its_local_files() {
     let mut child = submit.spawn().unwrap();
     let text = "name: Pi\nappResource: job.py\nlabels: {team: a, tier: c}\nsparkProperties:\n  spark.files: conf.yaml\n  spark.x: 1\n";
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let done = ended(child.wait_with_output().unwrap());
+    let done = Ended::from(child.wait_with_output().unwrap());
     assert_eq!((done.code, done.stdout), (Some(0), format!("{ID}\n")), "{}", done.stderr);
     let body = gateway.asked().last().unwrap().json();
     assert_eq!((&body["name"], &body["labels"]), (&json!("Pi"), &json!({"team": "b", "tier": "c"})));
@@ -139,7 +139,7 @@ fn a_large_upload_continues_where_the_gateway_says() {
             _ => json_answer(201, &json!({})),
         }
     });
-    let done = ended(command(&gateway.url(), &["files", "upload", job.to_str().unwrap()]).output().unwrap());
+    let done = Ended::from(command(&gateway.url(), &["files", "upload", job.to_str().unwrap()]).output().unwrap());
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(done.stdout.starts_with("sparkgate-file:/") && done.stdout.ends_with("/job.py\n"), "{}", done.stdout);
     let asked = gateway.asked();
@@ -161,7 +161,7 @@ fn globs_of_local_files_are_expanded() {
     });
     let submit = |words: &[&str]| {
         let mut submit = command(&gateway.url(), &[&["submit"], words].concat());
-        ended(submit.current_dir(dir.path()).output().unwrap())
+        Ended::from(submit.current_dir(dir.path()).output().unwrap())
     };
     let done = submit(&["--jars", "*.jar,local:///x/*.jar", "--conf", "spark.archives=?.zip#env", "job.py"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -191,7 +191,7 @@ fn files_are_listed_and_deleted() {
         }
         _ => Reply::Answer { status: 204, headers: Vec::new(), body: String::new() },
     });
-    let run = |words: &[&str]| ended(command(&gateway.url(), &[&["files"], words].concat()).output().unwrap());
+    let run = |words: &[&str]| Ended::from(command(&gateway.url(), &[&["files"], words].concat()).output().unwrap());
     let listed = run(&["list", "--namespace", "spark"]);
     assert!(listed.stdout.contains("2.0 KiB") && listed.stdout.contains("in use"), "{}", listed.stdout);
     assert!(listed.stdout.contains("bb") && listed.stdout.contains("never"), "{}", listed.stdout);

@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use crate::cli::{
     issuer::{ID, gateway, grant, issuer, logged_in, refusal, tokens},
     played::{Played, Reply},
-    run::ended,
+    run::Ended,
 };
 
 #[test]
@@ -119,7 +119,7 @@ fn of_two_commands_at_once_one_renews_the_token() {
     }
     release.send(()).unwrap();
     for child in [first, second] {
-        let ended = ended(child.wait_with_output().unwrap());
+        let ended = Ended::from(child.wait_with_output().unwrap());
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     }
     assert_eq!(tokens(&gateway), [Some("Bearer access-1".to_owned()), Some("Bearer access-1".to_owned())]);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::{
     played::{Played, Reply, json_answer, submission},
-    run::{command, ended, run},
+    run::{Ended, command, run},
 };
 
 const ID: &str = "driver-20260102030405-0001";
@@ -57,7 +57,7 @@ fn a_patch_comes_from_standard_input_too() {
     let piped = || std::process::Stdio::piped();
     let mut child = words.stdin(piped()).stdout(piped()).stderr(piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"labels:\n  team: null\nmaxRetries: {application: 1}\n").unwrap();
-    let done = ended(child.wait_with_output().unwrap());
+    let done = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let asked = gateway.asked().remove(0);
     assert_eq!(asked.json(), json!({"labels": {"team": null}, "maxRetries": {"application": 1}}));

@@ -1,16 +1,10 @@
 //! Running the program.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+
+pub(crate) use sparkgate_testing::gateway::Ended;
 
 use crate::cli::played::Played;
-
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
 
 /// Returns the command, in an environment without settings.
 pub(crate) fn command(url: &str, words: &[&str]) -> Command {
@@ -24,12 +18,7 @@ pub(crate) fn run(gateway: &Played, words: &[&str]) -> Ended {
 }
 
 pub(crate) fn run_at(url: &str, words: &[&str]) -> Ended {
-    ended(command(url, words).output().unwrap())
-}
-
-pub(crate) fn ended(output: Output) -> Ended {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    command(url, words).output().unwrap().into()
 }
 
 /// Starts the command with a pipe for its output.

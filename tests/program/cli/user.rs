@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::cli::run::{Ended, command, ended};
+use crate::cli::run::{Ended, command};
 
 pub(crate) struct User {
     home: TempDir,
@@ -72,6 +72,6 @@ impl User {
 
     /// Runs a command with further variables.
     pub(crate) fn run_with(&self, words: &[&str], variables: &[(&str, &str)]) -> Ended {
-        ended(self.command(words).envs(variables.iter().copied()).output().unwrap())
+        Ended::from(self.command(words).envs(variables.iter().copied()).output().unwrap())
     }
 }

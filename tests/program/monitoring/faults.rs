@@ -1,32 +1,28 @@
 //! A real Prometheus scrapes a gateway while its database and its API server are taken away and its queue gets old: the right
 //! alerts fire, and no others.
 
-use std::{
-    fs::File,
-    io::Write,
-    net::SocketAddr,
-    process::{Child, Command, Stdio},
-};
+use std::net::SocketAddr;
 
 use serde_json::json;
 use sparkgate_testing::{
     fault_proxy::{Fault, FaultProxy},
+    gateway::{Gateway as Program, sparkgate},
     http,
     kube_apiserver::{GATEWAY, KubeApiserver},
+    process::free_address,
 };
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::monitoring::prometheus::{Prometheus, free_address};
+use crate::monitoring::prometheus::Prometheus;
 
 /// A key of thirty-two zero bytes.
 const KEYS: &str = "a:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
 
 /// A gateway behind proxies, to its database and to its API server.
 struct Gateway {
-    program: Child,
-    address: SocketAddr,
+    program: Program,
     management: SocketAddr,
     database: FaultProxy,
     api_server: FaultProxy,
@@ -57,8 +53,7 @@ impl Gateway {
         std::fs::write(dir.path().join("keys"), KEYS).unwrap();
 
         let [address, management] = [(); 2].map(|()| free_address());
-        let log = File::create(dir.path().join("log")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
+        let mut command = sparkgate();
         command
             .args(["serve", "--spark-user", "tester", "--namespaces", &namespace])
             .args(["--listen", &address.to_string(), "--management-listen", &management.to_string()])
@@ -66,17 +61,16 @@ impl Gateway {
             .arg(dir.path().join("kubeconfig"))
             .arg("--encryption-key-file")
             .arg(dir.path().join("keys"))
-            .env("SPARKGATE_DATABASE_URL", url)
-            .stdin(Stdio::null());
-        let program = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        Self { program, address, management, database, api_server, namespace, dir }
+            .env("SPARKGATE_DATABASE_URL", url);
+        let program = Program::serve(command, address).await;
+        Self { program, management, database, api_server, namespace, dir }
     }
 
     async fn submit(&self) -> String {
         let body = json!({"appResource": "local:///app.jar", "mainClass": "org.example.Main",
             "sparkProperties": {"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"}});
         loop {
-            let (address, body) = (self.address, body.to_string());
+            let (address, body) = (self.program.address, body.to_string());
             let reply = spawn_blocking(move || http::post(address, "/v1/submissions", &body)).await;
             let reply = reply.unwrap().unwrap();
             // On a busy machine, opening a connection to the database may take longer than a request waits.
@@ -85,18 +79,6 @@ impl Gateway {
             }
             assert_eq!(reply.status, 201, "{}", reply.body);
             return reply.json()["id"].as_str().unwrap().to_owned();
-        }
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-        if std::thread::panicking() {
-            let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            let from = log.len().saturating_sub(5000);
-            let _ = std::io::stderr().write_all(&log.as_bytes()[from..]);
         }
     }
 }

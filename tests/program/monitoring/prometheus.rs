@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use serde_json::Value;
-use sparkgate_testing::http;
+use sparkgate_testing::{http, process::free_address};
 use tempfile::TempDir;
 use tokio::{
     task::spawn_blocking,
@@ -24,11 +24,6 @@ const POLL: Duration = Duration::from_millis(500);
 /// What becomes of the rules' times. The gateway asks its database every ten seconds.
 const FOR: &str = "15s";
 const RANGE: &str = "[20s]";
-
-/// Returns an address that is currently free.
-pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
 
 pub(crate) struct Prometheus {
     address: SocketAddr,
