@@ -30,8 +30,9 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    pub fn new() -> Self {
-        Self { directory: guard().directory().join("postgres"), port: free_port(), process: None }
+    /// Returns a server that isn't started yet, with its data in a directory of this name.
+    pub fn new(name: &str) -> Self {
+        Self { directory: guard().directory().join(name), port: free_port(), process: None }
     }
 
     /// Starts it, if it doesn't run.
@@ -40,7 +41,7 @@ impl Postgres {
             return;
         }
         let mut command = self.script();
-        self.process = Some(Process::spawn(&mut command, &guard().directory().join("postgres.log")));
+        self.process = Some(Process::spawn(&mut command, &self.directory.with_extension("log")));
     }
 
     fn script(&self) -> Command {

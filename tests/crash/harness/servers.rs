@@ -21,7 +21,8 @@ pub(crate) struct Borrowed(MutexGuard<'static, Option<Servers>>);
 
 pub(crate) async fn borrow() -> Borrowed {
     let mut servers = SERVERS.lock().await;
-    let all = servers.get_or_insert_with(|| Servers { postgres: Postgres::new(), kubernetes: Kubernetes::new() });
+    let all =
+        servers.get_or_insert_with(|| Servers { postgres: Postgres::new("postgres"), kubernetes: Kubernetes::new() });
     all.postgres.start();
     all.kubernetes.start();
     all.postgres.ready().await;

@@ -37,7 +37,7 @@ const DATABASE: &str = "answers";
 impl World {
     /// Starts everything.
     pub(crate) async fn new(program: PathBuf, seed: u64) -> Self {
-        let mut postgres = Postgres::new();
+        let mut postgres = Postgres::new("answers-postgres");
         postgres.ready().await;
         drop(postgres.create_database(DATABASE).await);
         let options = PgConnectOptions::from_str(&postgres.url(DATABASE, postgres.port).unwrap()).unwrap();
