@@ -23,7 +23,7 @@ pub fn guard() -> &'static Guard {
 
 impl Guard {
     fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("sparkgate-crash-").tempdir().unwrap().keep();
+        let directory = tempfile::Builder::new().prefix("sparkgate-servers-").tempdir().unwrap().keep();
         // Postgres runs as another user.
         let passable = std::os::unix::fs::PermissionsExt::from_mode(0o711);
         std::fs::set_permissions(&directory, passable).unwrap();
