@@ -1,58 +1,19 @@
-//! Use cases of Sparkgate, and their loops: the only layer that makes decisions. Each of the six types of [`Service`] has its
-//! state, its use cases and its loop in one folder. Other files here are parts that these types share.
+//! The service of a gateway: the core, with the features that are attached to it. [`Service`] creates the parts, and lists their
+//! loops. The interfaces find here all that they may use.
 
-mod access_file;
-mod access_generation;
-mod api_keys;
-mod audit;
-mod authenticator;
-mod boundaries;
-mod detached;
 pub mod doctor;
-mod driver_logs;
-mod effects;
-mod encryption;
-mod error;
-mod event_feed;
-mod files;
-mod health;
-mod home_cluster;
-mod judgement;
-mod launcher;
-mod leadership;
-mod options;
 mod overview;
-mod pauses;
-mod pod_follower;
-mod ports;
-mod prepared;
-mod rate_limits;
-mod redaction;
 mod scrape;
-mod session;
-mod settings;
 mod setup;
-mod shares;
-mod signature;
-mod signing_keys;
-mod spark_lines;
-mod spark_ui;
-mod store_owner;
-mod submissions;
-mod submitter;
-mod tenancy;
-mod tenant_slots;
-mod usage;
-mod wakeups;
-mod watched;
-mod webhooks;
 
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
-use self::{
+use sparkgate_access::Principal;
+use sparkgate_cluster::Cluster;
+use sparkgate_core::{
     effects::Effects,
     judgement::Rules,
     leadership::leases::Leases,
@@ -60,8 +21,6 @@ use self::{
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
-use sparkgate_access::Principal;
-use sparkgate_cluster::Cluster;
 use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
@@ -72,18 +31,18 @@ pub use sparkgate_store::{
 };
 
 pub use self::{
-    access_file::{AccessError, AccessFile},
-    api_keys::{ApiKeys, CreatedKey, KeyRequest},
-    audit::{Audit, RequestedChange, Verdict},
-    authenticator::{
-        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
-        SignedIn, Unauthenticated,
-    },
-    boundaries::Boundaries,
+    overview::{Checked, InstallationOverview, OpenStreams, Overview},
+    scrape::Scrape,
+    setup::Setup,
+};
+pub use sparkgate_common::{
     detached::spawn_in_span,
-    driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog},
-    encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
     error::{Error, error_chain},
+    rate_limits::Exceeded,
+    watched::{Content, WATCH_PERIOD, Watched, time_to_look},
+};
+pub use sparkgate_core::{
+    encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
     event_feed::{
         EventFeed,
         filter::EventFilter,
@@ -93,10 +52,6 @@ pub use self::{
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
     },
-    files::{
-        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed,
-        Uploaded, clean_up::SweptFiles, reference::is_sha256,
-    },
     health::{Health, Readiness, Reason},
     home_cluster::{HomeClusterError, adopt_cluster},
     launcher::{Launcher, work::Work},
@@ -104,23 +59,8 @@ pub use self::{
         Leadership,
         clean_up::{CleanUpSettings, CleanedUp},
     },
-    options::{
-        Caps, Retries, SubmissionOptions,
-        webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
-    },
-    overview::{Checked, InstallationOverview, OpenStreams, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
-    rate_limits::Exceeded,
-    scrape::Scrape,
-    session::Session,
-    settings::{Settings, SparkSettings},
-    setup::Setup,
-    spark_lines::{SparkLines, file::SparkLinesError},
-    spark_ui::{
-        Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
-        TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
-    },
     submissions::{
         Submissions,
         document::Document,
@@ -129,11 +69,41 @@ pub use self::{
         status::{Status, Worker},
         submit::Accepted,
     },
-    submitter::{Submitter, read::SubmitterError},
-    tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
-    watched::{Content, WATCH_PERIOD, Watched, time_to_look},
-    webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
+    witness::{Archived, Witness},
+};
+pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
+pub use sparkgate_requests::{
+    options::{
+        Caps, Retries, SubmissionOptions,
+        webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
+    },
+    settings::{Settings, SparkSettings},
+    spark_lines::{SparkLines, file::SparkLinesError},
+    submitter::{Submitter, read::SubmitterError},
+};
+pub use sparkgate_spark_ui::{
+    Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
+    TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
+};
+pub use sparkgate_tenancy::{
+    access_file::{AccessError, AccessFile},
+    api_keys::{ApiKeys, CreatedKey, KeyRequest},
+    audit::{Audit, RequestedChange, Verdict},
+    authenticator::{
+        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
+        SignedIn, Unauthenticated,
+    },
+    boundaries::Boundaries,
+    session::Session,
+    tenancy::{Tenancy, TenantRules},
+};
+pub use sparkgate_uploads::{
+    Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Pace, Resumed,
+    Uploaded, clean_up::SweptFiles, reference::is_sha256,
+};
+pub use sparkgate_webhooks::{
+    CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks,
 };
 
 /// The service on one database and one cluster. Cheap to clone.

@@ -4,13 +4,13 @@ mod checks;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    access_file::AccessFile, driver_logs::DriverLogs, encryption::EncryptionKeys, error::Error, event_feed::EventFeed,
-    session::Session,
-};
 use sparkgate_access::Action;
 use sparkgate_cluster::Cluster;
+use sparkgate_common::error::Error;
+use sparkgate_core::{encryption::EncryptionKeys, event_feed::EventFeed};
+use sparkgate_logs::DriverLogs;
 use sparkgate_store::{Day, LeaseRecord, LiveCount, Scope, Store, WatchRecord};
+use sparkgate_tenancy::{access_file::AccessFile, session::Session};
 
 pub use checks::Checked;
 use checks::Checks;
@@ -46,7 +46,7 @@ pub struct InstallationOverview {
 }
 
 impl Overview {
-    pub(super) fn new(
+    pub fn new(
         store: Store,
         cluster: Cluster,
         access: Arc<AccessFile>,

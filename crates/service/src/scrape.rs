@@ -9,13 +9,13 @@ use std::{
 use chrono::Utc;
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{
-    boundaries::Boundaries, driver_logs::DriverLogs, error::error_chain, event_feed::EventFeed, health::Health,
-    launcher::Launcher,
-};
+use sparkgate_common::error::error_chain;
+use sparkgate_core::{event_feed::EventFeed, health::Health, launcher::Launcher};
+use sparkgate_logs::DriverLogs;
 use sparkgate_metrics::{exposition, metrics, text};
 use sparkgate_spark::SparkVersion;
 use sparkgate_store::{LiveCount, PoolUse, Store};
+use sparkgate_tenancy::boundaries::Boundaries;
 
 /// How old what was read from the database may be.
 const FRESH: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    pub(super) fn new(store: Store, parts: Parts, version: SparkVersion) -> Self {
+    pub fn new(store: Store, parts: Parts, version: SparkVersion) -> Self {
         metrics().build_info.with([text(env!("CARGO_PKG_VERSION")), text(&version.to_string())]).set(1.0);
         Self { store, parts, asked: Mutex::default() }
     }

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{
-    access_file::AccessFile,
-    driver_logs::LogStoreSettings,
-    encryption::EncryptionKeys,
-    files::FileSettings,
-    settings::Settings,
-    spark_ui::SparkUiSettings,
-    usage::PriceSettings,
-    webhooks::{LineageServer, WebhookSettings},
-};
+use sparkgate_core::{encryption::EncryptionKeys, usage::PriceSettings};
 use sparkgate_files::{CollectedLogs, FileStore};
+use sparkgate_logs::LogStoreSettings;
+use sparkgate_requests::settings::Settings;
+use sparkgate_spark_ui::SparkUiSettings;
+use sparkgate_tenancy::access_file::AccessFile;
+use sparkgate_uploads::FileSettings;
+use sparkgate_webhooks::{LineageServer, WebhookSettings};
 
 /// The settings of a service, and the stores that it has beside its database.
 #[derive(Debug, Clone)]

@@ -98,7 +98,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         events: events.ok_or_else(|| no_such_submission(id))?.items,
         usage: usage.filter(|usage| !usage.attempts.is_empty()),
         spark_ui: spark_ui_of(service, &submission),
-        spark,
+        spark: spark.and_then(Summary::stored),
         currency: service.usage.currency().map(str::to_owned),
         submission,
         why,

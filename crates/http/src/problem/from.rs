@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn limits_of_a_tenant_are_problems_of_their_own() {
         let tenant = || "red".to_owned();
-        let busy = Problem::from(service::Error::Busy { tenant: tenant() });
+        let busy = Problem::from(sparkgate_service::Error::Busy { tenant: tenant() });
         assert_eq!((busy.code, busy.retry_after.is_some()), (Code::Busy, true), "{busy:?}");
         assert!(busy.detail.contains("tenant red") && busy.detail.contains("Try again"), "{busy:?}");
-        let full = Problem::from(service::Error::RecordsFull { tenant: tenant(), bytes: 9, most: 10 });
+        let full = Problem::from(sparkgate_service::Error::RecordsFull { tenant: tenant(), bytes: 9, most: 10 });
         assert_eq!((full.code, full.retry_after), (Code::RecordQuotaExceeded, None), "{full:?}");
     }
 }

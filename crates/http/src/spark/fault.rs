@@ -160,7 +160,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_of_the_service_reads_like_a_failed_validation() {
-        let refused = || service::Error::Refused(Refusal::property("spark.master", "give k8s://<url>")).into();
+        let refused =
+            || sparkgate_service::Error::Refused(Refusal::property("spark.master", "give k8s://<url>")).into();
         let (status, retry, body) = answer(refused).await;
         assert_eq!((status, retry), (400, None));
         assert!(body.contains("Validation of message CreateSubmissionRequest failed!\\nCaused by: "), "{body}");
@@ -180,7 +181,7 @@ mod tests {
         let in_doubt = || {
             let source = sparkgate_store::Error::InDoubt { action: "creating", source: sqlx::Error::PoolClosed };
             let id = "driver-20260102030405-0001".parse().unwrap();
-            Fault::Service(service::Error::InDoubt { id, source })
+            Fault::Service(sparkgate_service::Error::InDoubt { id, source })
         };
         let (status, retry, body) = answer(in_doubt).await;
         assert_eq!((status, retry), (503, None));

@@ -11,9 +11,11 @@ use axum::{
     response::Response,
 };
 
-use crate::nowhere::nothing_at;
-use crate::problem::{Problem, ProblemBody, reason::Reason};
-use crate::request_log::{RequestId, text};
+use crate::{
+    nowhere::nothing_at,
+    problem::{Problem, ProblemBody, reason::Reason},
+    request_log::{RequestId, text},
+};
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 

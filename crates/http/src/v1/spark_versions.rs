@@ -4,9 +4,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::reply::Reply;
-use crate::problem::{Problem, ProblemBody};
-use crate::query::{NoParameters, Query};
-use crate::session::Caller;
+use crate::{
+    problem::{Problem, ProblemBody},
+    query::{NoParameters, Query},
+    session::Caller,
+};
 
 /// The Spark releases that the gateway serves, in their order.
 #[derive(Serialize, ToSchema)]

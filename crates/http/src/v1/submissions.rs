@@ -16,7 +16,7 @@ use crate::{
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session};
+use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
 use sparkgate_submission as submission;
 
 pub(super) mod create;
@@ -170,7 +170,8 @@ pub(super) async fn get(
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
     let mut document = Submission::with(submission, why);
-    (document.usage, document.spark_ui, document.spark) = (used, spark_ui, spark.map(Into::into));
+    (document.usage, document.spark_ui, document.spark) =
+        (used, spark_ui, spark.and_then(Summary::stored).map(Into::into));
     Ok(Reply::ok(document))
 }
 

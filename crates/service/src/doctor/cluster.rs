@@ -8,14 +8,11 @@ use super::{
     defaults::Defaults,
     finding::{Finding, clocks},
 };
-use crate::{
-    access_file::AccessFile,
-    boundaries::Boundaries,
-    error::error_chain,
-    home_cluster::{Verdict, compare},
-};
 use sparkgate_cluster::{self, ApiServer, Cluster, QuotaUse};
+use sparkgate_common::error::error_chain;
+use sparkgate_core::home_cluster::{Verdict, compare};
 use sparkgate_store::Store;
+use sparkgate_tenancy::{access_file::AccessFile, boundaries::Boundaries};
 
 /// The oldest release of Kubernetes that the gateway needs, and the newest whose API it was built with.
 const OLDEST: (u32, u32) = (1, 33);

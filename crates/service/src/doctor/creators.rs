@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::{database::not_read, finding::Finding};
-use crate::error::error_chain;
 use sparkgate_access::{Access, Authentication, Provider};
+use sparkgate_common::error::error_chain;
 use sparkgate_store::{self, ApiKey, Store};
 
 const CHECK: &str = "access.creators";

@@ -5,7 +5,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::finding::{Finding, clocks};
-use crate::{encryption::EncryptionKeys, error::error_chain};
+use sparkgate_common::error::error_chain;
+use sparkgate_core::encryption::EncryptionKeys;
 use sparkgate_store::{ConnectError, DatabaseSettings, Inspection, Migrations, OldSnapshot, Server, Store};
 
 /// The oldest release of Postgres that is tested.

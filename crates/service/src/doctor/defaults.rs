@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
-use crate::access_file::AccessFile;
 use sparkgate_access::Namespaces;
+use sparkgate_tenancy::access_file::AccessFile;
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
 const ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";

@@ -1,12 +1,10 @@
 //! Checks the stores of uploaded files and of logs.
 
 use super::finding::Finding;
-use crate::{
-    error::{Error, error_chain},
-    files::FileSettings,
-};
+use sparkgate_common::error::{Error, error_chain};
 use sparkgate_files::FileStore;
 use sparkgate_store::Store;
+use sparkgate_uploads::FileSettings;
 
 /// Checks the store of uploaded files.
 pub async fn check_files(store: &FileStore, settings: &FileSettings) -> Finding {

@@ -1,7 +1,7 @@
 //! The server that gets run events about all submissions.
 
 use super::finding::Finding;
-use crate::webhooks::LineageServer;
+use sparkgate_webhooks::LineageServer;
 
 const CHECK: &str = "openlineage";
 

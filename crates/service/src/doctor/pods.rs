@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{cluster::unanswered, database::not_read, finding::Finding};
-use crate::error::error_chain;
 use sparkgate_cluster::{Cluster, Dependant, MarkedPod};
+use sparkgate_common::error::error_chain;
 use sparkgate_store::Store;
 
 /// A replica removes the finalizer within this time after a driver has ended.

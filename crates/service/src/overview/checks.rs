@@ -9,16 +9,14 @@ use std::{
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout};
 
-use crate::{
-    access_file::AccessFile,
-    doctor::{
-        Defaults, Finding, check_admission, check_api_server, check_encryption, check_home, check_namespaces,
-        check_pods, check_service_accounts,
-    },
-    encryption::EncryptionKeys,
+use crate::doctor::{
+    Defaults, Finding, check_admission, check_api_server, check_encryption, check_home, check_namespaces, check_pods,
+    check_service_accounts,
 };
 use sparkgate_cluster::Cluster;
+use sparkgate_core::encryption::EncryptionKeys;
 use sparkgate_store::Store;
+use sparkgate_tenancy::access_file::AccessFile;
 
 /// How long results are shown before the next round.
 const FRESH: Duration = Duration::from_secs(300);
