@@ -276,8 +276,12 @@ mod tests {
         let seconds = |count| Some(Duration::from_secs(count));
         let gateway =
             Caps { start_timeout: seconds(10), run_timeout: seconds(10), retries: Some(3), ..Caps::default() };
-        let tenant =
-            sparkgate_access::Caps { run_timeout: seconds(5), kill_grace: seconds(7), retries: Some(9), ..Default::default() };
+        let tenant = sparkgate_access::Caps {
+            run_timeout: seconds(5),
+            kill_grace: seconds(7),
+            retries: Some(9),
+            ..Default::default()
+        };
         let both = stricter(&gateway, tenant);
         assert_eq!((both.start_timeout, both.run_timeout), (seconds(10), seconds(5)));
         assert_eq!((both.kill_grace, both.retries), (seconds(7), Some(3)));
