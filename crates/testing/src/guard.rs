@@ -36,14 +36,17 @@ impl Guard {
         Self { directory, script: Mutex::new(script) }
     }
 
+    /// Returns the directory for files of this process.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
+    /// Adds a process, which ends with this one.
     pub fn add(&self, pid: u32) {
         self.tell(&format!("+{pid}"));
     }
 
+    /// Removes a process that has ended.
     pub fn remove(&self, pid: u32) {
         self.tell(&format!("-{pid}"));
     }

@@ -27,9 +27,11 @@ const READY: Duration = Duration::from_secs(120);
 const POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 
-/// The kubeconfigs of the administrator, of a gateway that serves some namespaces, and of one that serves all.
+/// The kubeconfig of the administrator.
 pub const ADMIN: &str = "kubeconfig";
+/// The kubeconfig of a gateway that serves some namespaces.
 pub const GATEWAY: &str = "gateway.kubeconfig";
+/// The kubeconfig of a gateway that serves all namespaces.
 pub const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
 
 /// A kube-apiserver with its etcd and controllers.

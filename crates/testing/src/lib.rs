@@ -29,6 +29,7 @@ pub use token_key::TokenKey;
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

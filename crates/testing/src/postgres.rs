@@ -24,6 +24,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres");
 /// The role of the gateway, which may not change the schema.
 const GATEWAY: &str = "sparkgate";
 
+/// A server that syncs to disk. It ends when it is dropped; its data stay until the end of this process.
 pub struct Postgres {
     directory: PathBuf,
     pub port: u16,
