@@ -13,6 +13,7 @@ use sparkgate::cluster::{Cluster, ClusterSettings, WatchPace};
 use sparkgate_testing::{
     fault_proxy::FaultProxy,
     kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver},
+    kubeconfig,
 };
 
 pub(crate) struct World {
@@ -28,13 +29,10 @@ impl World {
     pub(crate) async fn sandbox(name: &str) -> Self {
         let server = Server::sandbox().await;
         let Server::Sandbox(_, address) = server else { unreachable!("it is one of the sandbox") };
-        let kubeconfig = json!({"clusters": [{"name": "sandbox", "cluster": {"server": format!("http://{address}")}}],
-            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": ""}}],
-            "current-context": "sandbox"});
         let client = server.admin().await;
         let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name.replace('_', "-")}})).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self::new(name, client, server, &kubeconfig.to_string(), address).await
+        Self::new(name, client, server, &kubeconfig::without_tls(address), address).await
     }
 
     pub(crate) async fn kube_apiserver(name: &str) -> Self {
@@ -51,9 +49,7 @@ impl World {
         let server = KubeApiserver::start().await;
         server.create_namespace(&name.replace('_', "-")).await;
         let kubeconfig = std::fs::read_to_string(server.file(kubeconfig)).unwrap();
-        let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split_once('\'')).unwrap().0;
-        let address = address.parse().unwrap();
-        Self::new(name, server.admin().await, Server::Real(server), &kubeconfig, address).await
+        Self::new(name, server.admin().await, Server::Real(server), &kubeconfig, server.address()).await
     }
 
     async fn new(name: &str, client: Client, server: Server, kubeconfig: &str, address: SocketAddr) -> Self {
