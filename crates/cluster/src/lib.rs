@@ -39,7 +39,7 @@ pub use driver_http::{DriverBytes, DriverHttpError};
 pub use error::Error;
 pub use inspect::{ApiServer, MarkedPod, QuotaUse};
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
-pub use manifest::{Manifest, OwnershipLabels, is_executor_property};
+pub use manifest::{Manifest, Overlay, OverlayError, OwnershipLabels, Placement, is_executor_property};
 pub use namespaces::SYSTEM;
 pub use objects::right_to_read;
 pub use release::Released;
