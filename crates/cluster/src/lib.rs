@@ -12,6 +12,7 @@ mod error;
 mod executor_pod;
 mod http;
 mod inspect;
+pub mod kueue;
 pub mod labels;
 mod logs;
 mod manifest;
