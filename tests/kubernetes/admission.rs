@@ -2,6 +2,7 @@
 
 mod claims;
 mod deletions;
+mod kueue;
 mod secrets;
 mod world;
 

@@ -266,6 +266,8 @@ impl World {
             self.counts.add(match kind {
                 RetryKind::Infrastructure => Count::RetriedInfrastructure,
                 RetryKind::Application => Count::RetriedApplication,
+                // No cluster of the simulation has Kueue.
+                RetryKind::Requeue => continue,
             });
         }
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use sparkgate::{
     store::{NewSubmission, Scope, Sealed, Store, Task},
-    submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
+    submission::{EVICTED_BY_KUEUE, KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 
-use crate::support::{names, new, session};
+use crate::support::{claim_one, names, new, session};
 
 async fn accept(store: &Store) -> SubmissionId {
     let drawn = store.draw().await.unwrap();
@@ -356,4 +356,40 @@ async fn only_the_log_of_the_recorded_pod_is_archived(pool: PgPool) {
     assert!(store.advance(&id, 2, None, &StateChange::Ended(finished), &of("second")).await.unwrap());
     assert_eq!(store.log_to_keep(&id, 2, "second").await.unwrap(), Some(true));
     assert_eq!(store.log_to_keep(&id, 2, "forged").await.unwrap(), None);
+}
+
+#[sqlx::test]
+async fn an_attempt_that_a_queue_takes_back_is_followed_by_another_and_uses_no_budget(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id =
+        with(&pool, &store, "max_retries_infrastructure = 0, max_retries_application = 0, start_timeout = 60").await;
+    for attempt in 1..4 {
+        let set = "UPDATE submissions SET state = 'RUNNING', claimed_by = NULL, pod_uid = 'uid'";
+        sqlx::query(set).execute(&pool).await.unwrap();
+        let end = StateChange::Ended(Outcome::new(State::Failed, EVICTED_BY_KUEUE, "preempted"));
+        assert!(store.advance(&id, attempt, None, &end, &of("uid")).await.unwrap());
+        assert_eq!(column::<i32>(&pool, &id, "attempt").await, attempt + 1);
+    }
+    assert_eq!(column::<i32>(&pool, &id, "retried_infrastructure + retried_application").await, 0);
+    assert_eq!(column::<String>(&pool, &id, "state").await, "QUEUED");
+}
+
+#[sqlx::test]
+async fn a_launch_that_a_queue_holds_is_due_when_the_queue_is_to_be_asked_again(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, "start_timeout = 60, deadline = clock_timestamp()").await;
+    let session = session(&store).await;
+    let claimed = claim_one(&store, session).await;
+    store.hold(&claimed, Duration::from_secs(30), "WaitingForQuota", "2 cores more needed").await.unwrap();
+    assert_eq!(column::<String>(&pool, &id, "reason || ': ' || message").await, "WaitingForQuota: 2 cores more needed");
+    let pause = seconds_until(&pool, &id, "not_before").await;
+    assert!((1.0..=30.0).contains(&pause), "{pause}");
+    assert!((seconds_until(&pool, &id, "deadline").await - pause - 60.0).abs() < 1.0, "the start timeout begins then");
+    assert!(store.claim(session, 1, &[], &[]).await.unwrap().is_empty());
+
+    assert!(!store.ask_again(&id, 2).await.unwrap(), "another attempt");
+    assert!(store.ask_again(&id, 1).await.unwrap());
+    assert!(!store.ask_again(&id, 1).await.unwrap(), "it is due already");
+    let claimed = claim_one(&store, session).await;
+    assert_eq!((claimed.id, claimed.failed_tries), (id, 0));
 }

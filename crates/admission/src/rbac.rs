@@ -54,11 +54,11 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
 
 /// Returns the rights of the gateway in a namespace: those of `deploy/kubernetes.yaml`, and those that the check of these objects
 /// needs.
-pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> {
+pub(crate) fn gateway(tenant: &TenantRules<'_>, gateway: &GatewayAccount, namespace: &str) -> Vec<Object> {
     let purpose = "The gateway creates drivers and the objects that they own, and watches their pods. patch is for its finalizer.\n\
                    get on these objects distinguishes its own from others of the same name. Secrets are created and never read.\n\
                    get on namespaces identifies the cluster; the last two rules are for the check that these objects exist.";
-    let rules = json!([
+    let mut rules = json!([
         {
             "apiGroups": [""],
             "resources": ["pods"],
@@ -82,10 +82,26 @@ pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> 
         { "apiGroups": [""], "resources": ["resourcequotas", "serviceaccounts"], "verbs": ["get"] },
         { "apiGroups": [API_GROUP], "resources": ["roles", "rolebindings"], "verbs": ["get"] }
     ]);
+    if tenant.policy.uses_kueue() {
+        rules.as_array_mut().into_iter().for_each(|rules| rules.extend(of_kueue()));
+    }
     let account = subject(&gateway.namespace, &gateway.name);
     vec![
         role(purpose, NAME, namespace, &rules),
         binding("The gateway has these rights in this namespace.", NAME, namespace, &[account]),
+    ]
+}
+
+/// Returns the rights for queues of Kueue.
+fn of_kueue() -> [Value; 3] {
+    [
+        json!({
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["workloads"],
+            "verbs": ["create", "get", "list", "watch", "delete"]
+        }),
+        json!({ "apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["patch"] }),
+        json!({ "apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"] }),
     ]
 }
 

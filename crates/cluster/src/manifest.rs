@@ -2,6 +2,9 @@
 //! as ours.
 
 mod attempt;
+mod overlay;
+
+pub use overlay::{Overlay, OverlayError, Placement};
 
 use std::collections::BTreeMap;
 

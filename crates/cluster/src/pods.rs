@@ -115,7 +115,7 @@ impl Cluster {
 
 /// Returns whether the API server says that the pod doesn't exist, or that its name belongs to another pod now: the uid that the
 /// request requires, or that a patch would set, isn't that pod's.
-fn is_gone(error: &Error, pod: &str) -> bool {
+pub(super) fn is_gone(error: &Error, pod: &str) -> bool {
     match error {
         Error::NotFound { name, .. } => name == pod,
         Error::Conflict { message, .. } => is_of_another_uid(message),

@@ -90,6 +90,8 @@ pub enum Stopped {
     Store(Error),
     /// The launch waits for something that may pass.
     Waits(Wait),
+    /// A queue holds the launch back.
+    Held(Wait),
 }
 
 impl From<sparkgate_store::Error> for Stopped {

@@ -15,7 +15,7 @@ use crate::{
 };
 use sparkgate_cluster::{Manifest, is_executor_property};
 use sparkgate_common::error::listed;
-use sparkgate_policy::{Judged, Policy, Violation};
+use sparkgate_policy::{ExecutorSet, Judged, Policy, Violation, executors};
 use sparkgate_spark::{executor_template_of, parse_properties};
 use sparkgate_store::Store;
 use sparkgate_tenancy::{
@@ -107,7 +107,19 @@ impl Attachment for Rules {
 
 fn refusal(tenancy: &Tenancy, attempt: &Attempt<'_>, manifest: &Manifest) -> Option<Resolution> {
     let why = judge_again(tenancy, attempt.namespace, manifest).err()?;
-    Some(Resolution::Refused(NoLaunch { message: message_about(manifest, why.message), ..why }))
+    Some(refused(why, manifest))
+}
+
+/// Refuses an attempt whose objects were changed for its launch, if the present policy refuses the result.
+pub fn refusal_of_changed(access: &AccessFile, namespace: &str, manifest: &Manifest) -> Option<Resolution> {
+    let tenancy = access.current();
+    tenancy.access().authentication()?;
+    let why = judge_now(&tenancy, tenancy.rules_of_namespace(namespace)?, manifest).err()?;
+    Some(refused(why, manifest))
+}
+
+fn refused(why: NoLaunch, manifest: &Manifest) -> Resolution {
+    Resolution::Refused(NoLaunch { message: message_about(manifest, why.message), ..why })
 }
 
 impl Judgement {
@@ -166,8 +178,6 @@ fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Resul
     if tenancy.access().authentication().is_none() {
         return Ok(());
     }
-    let unreadable =
-        |error: serde_json::Error| NoLaunch::unreadable(format!("the stored objects can't be read: {error}"));
     let judged = manifest.judged.as_ref().map(|judged| judged.get());
     let basis: Option<Basis<'_>> = judged.map(serde_json::from_str).transpose().map_err(unreadable)?;
     let rules = tenancy.rules_of_namespace(namespace);
@@ -183,11 +193,21 @@ fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifest) -> Resul
         let message = format!("namespace {namespace} doesn't belong to tenant {} any more", before.tenant);
         return Err(violation(message));
     }
+    judge_now(tenancy, rules, manifest)
+}
+
+fn unreadable(error: serde_json::Error) -> NoLaunch {
+    NoLaunch::unreadable(format!("the stored objects can't be read: {error}"))
+}
+
+/// Judges the objects of an attempt by the present policy.
+fn judge_now(tenancy: &Tenancy, rules: &TenantRules, manifest: &Manifest) -> Result<(), NoLaunch> {
     let Some(policy) = &rules.policy else { return Ok(()) };
+    let tenant = &rules.tenant.name;
     let objects = manifest.unmarked().map_err(unreadable)?;
     let properties = properties(&objects);
-    let judgement = match judged {
-        Some(judged) => serde_json::from_str(judged).map_err(unreadable)?,
+    let judgement = match &manifest.judged {
+        Some(judged) => serde_json::from_str(judged.get()).map_err(unreadable)?,
         None => {
             let line = version(&objects).and_then(|version| tenancy.spark_lines().defaults_of(version));
             Judgement::of_unjudged(rules, line.unwrap_or(&BTreeMap::new()), &properties)
@@ -224,6 +244,28 @@ fn judge(
 /// Returns the Spark release that the driver was built for.
 fn version(objects: &[Value]) -> Option<&str> {
     objects.iter().find_map(|object| object["metadata"]["labels"]["spark-version"].as_str())
+}
+
+/// Returns the executors that the driver of these objects will create.
+///
+/// # Errors
+/// The stored objects can't be read.
+pub fn executors_of(manifest: &Manifest) -> Result<ExecutorSet, NoLaunch> {
+    let objects = manifest.unmarked().map_err(unreadable)?;
+    let app_resource = match &manifest.judged {
+        Some(judged) => serde_json::from_str::<Judgement>(judged.get()).map_err(unreadable)?.app_resource,
+        None => String::new(),
+    };
+    let (properties, template) = (properties(&objects), executor_template_of(&objects));
+    Ok(executors(&Judged {
+        objects: &objects,
+        properties: &properties,
+        origins: &BTreeMap::new(),
+        driver_template: None,
+        executor_template: template.as_ref(),
+        resources: &[("appResource", &app_resource)],
+        of_operator: false,
+    }))
 }
 
 /// Returns the properties that the driver process will get, without those of ours.

@@ -9,7 +9,7 @@
 //! | `check` | before a number is allocated | reads only; also for a dry run |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
 //! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
-//! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored |
+//! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored. May create what starts no driver and is found by a sweep |
 //!
 //! A port that has nothing to do returns `None`, which costs nothing.
 //!
@@ -81,7 +81,11 @@ pub struct Proposed<'a> {
 /// A claimed attempt that is about to be launched.
 pub struct Attempt<'a> {
     pub id: &'a SubmissionId,
+    /// Its number.
+    pub number: i32,
     pub namespace: &'a str,
+    /// The name of its pod.
+    pub pod: &'a str,
     /// An earlier try has created the pod.
     pub is_begun: bool,
 }
@@ -92,6 +96,8 @@ pub enum Resolution {
     Ready,
     /// Not now: the same attempt is tried again later.
     Wait(Wait),
+    /// Not now, and this is no failure: a queue holds the attempt back. It is tried again when the queue says so, or some time later.
+    Held(Wait),
     /// Never: the submission ends.
     Refused(NoLaunch),
 }

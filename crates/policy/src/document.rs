@@ -43,9 +43,9 @@ pub struct PolicyDocument {
     pub preemption: bool,
     /// Runtime classes. Default: any.
     pub runtime_classes: Option<Vec<String>>,
-    /// Schedulers. Default: any.
+    /// Schedulers. Default: any. With `kueue` in the list, pods may join queues of Kueue.
     pub schedulers: Option<Vec<String>>,
-    /// Queues of Volcano. Default: any.
+    /// Queues of Volcano and Kueue. Default: any.
     pub queues: Option<Vec<String>>,
     /// Whether pods may have an affinity. Default: true.
     pub affinity: bool,

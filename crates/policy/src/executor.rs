@@ -1,6 +1,7 @@
 //! The executors' pod as the driver will create it from its properties and the executors' template (Spark's
 //! `KubernetesExecutorBuilder` and its feature steps). Only what a rule judges is derived.
 
+mod set;
 mod size;
 mod volumes;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Judged;
 
+pub use set::{ExecutorCount, ExecutorSet, executors};
 pub(crate) use size::{Executors, count};
 pub(crate) use volumes::ON_DEMAND;
 

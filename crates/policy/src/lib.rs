@@ -22,6 +22,7 @@ mod expression;
 mod image;
 mod judged;
 mod judgement;
+pub mod kueue;
 mod names;
 mod node;
 mod pattern;
@@ -37,6 +38,7 @@ pub use document::{
     Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
     PodSecurity, PolicyDocument, ServiceAccountTokens,
 };
+pub use executor::{ExecutorCount, ExecutorSet, executors};
 pub use image::IMAGE;
 pub use judged::Judged;
 pub use names::{MetadataKeys, Names};

@@ -1,6 +1,6 @@
 //! The lists of a policy as regular expressions, for Kubernetes' own rules.
 
-use crate::{compiled::Rules, pattern::Patterns};
+use crate::{compiled::Rules, kueue, pattern::Patterns};
 
 /// A list of names that the policy permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Names {
     /// Labels of nodes, as `key` or `key=value`.
     NodeSelectors,
     PriorityClasses,
+    /// Queues of Volcano and Kueue.
+    Queues,
     RuntimeClasses,
     Schedulers,
     Secrets,
@@ -39,6 +41,7 @@ impl Rules {
             Names::NfsServers => self.nfs_servers.as_ref(),
             Names::NodeSelectors => self.node_selectors.as_ref(),
             Names::PriorityClasses => self.priority_classes.as_ref(),
+            Names::Queues => self.queues.as_ref(),
             Names::RuntimeClasses => self.runtime_classes.as_ref(),
             Names::Schedulers => self.schedulers.as_ref(),
             Names::Secrets => self.secrets.as_ref(),
@@ -54,6 +57,11 @@ impl Rules {
             MetadataKeys::Annotations => &self.annotations,
         };
         (keys.allow.as_ref(), &keys.deny)
+    }
+
+    /// Returns whether the list of schedulers names Kueue.
+    pub(crate) fn uses_kueue(&self) -> bool {
+        self.schedulers.as_ref().is_some_and(|permitted| permitted.contains(kueue::NAME))
     }
 
     /// Returns whether a pod may tolerate all taints at once.

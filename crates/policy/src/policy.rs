@@ -62,6 +62,11 @@ impl Policy {
         (allow.map(Patterns::expression), deny.expression())
     }
 
+    /// Returns whether the pods of the tenant may join queues of Kueue: the list of schedulers must name `kueue`.
+    pub fn uses_kueue(&self) -> bool {
+        self.0.uses_kueue()
+    }
+
     /// Returns whether a pod may tolerate all taints at once.
     pub fn tolerates_all(&self) -> bool {
         self.0.tolerates_all()

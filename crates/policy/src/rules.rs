@@ -5,6 +5,7 @@ mod cel;
 mod fields;
 mod images;
 mod inline_secrets;
+mod kueue;
 mod labels;
 mod limits;
 mod objects;

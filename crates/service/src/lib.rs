@@ -21,6 +21,7 @@ use sparkgate_core::{
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
+use sparkgate_kueue::Kueue;
 use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
@@ -72,6 +73,7 @@ pub use sparkgate_core::{
     usage::{PriceSettings, Usage},
     witness::{Archived, Witness},
 };
+pub use sparkgate_kueue::{KueueQueue, KueueQueues};
 pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
 pub use sparkgate_requests::{
     options::{
@@ -139,7 +141,8 @@ impl Service {
     /// # Errors
     /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, setup: impl Into<Setup>) -> Result<Self, Error> {
-        let Setup { access, keys, files, logs, collected_logs, webhooks, lineage, spark_ui, prices } = setup.into();
+        let Setup { access, keys, files, logs, collected_logs, webhooks, lineage, spark_ui, prices, kueue } =
+            setup.into();
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
         // Clones share the keys.
@@ -171,9 +174,11 @@ impl Service {
         let webhooks =
             Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone(), receivers);
         let webhooks = Arc::new(webhooks);
-        // The rules come first: what they refuse costs no file a copy.
+        let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue);
+        let kueue = Arc::new(kueue);
+        // The rules come first: what they refuse costs no quota of a queue, and no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![Arc::new(Rules::new(access.clone(), store.clone())), files.clone(), webhooks.clone()];
+            vec![Arc::new(Rules::new(access.clone(), store.clone())), kueue.clone(), files.clone(), webhooks.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
@@ -192,7 +197,7 @@ impl Service {
             cluster.clone(),
             leases,
             wakeups.clone(),
-            vec![files.clone(), logs.clone()],
+            vec![files.clone(), logs.clone(), kueue],
             access.clone(),
         );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sparkgate_core::{encryption::EncryptionKeys, usage::PriceSettings};
 use sparkgate_files::{CollectedLogs, FileStore};
+use sparkgate_kueue::KueueQueues;
 use sparkgate_logs::LogStoreSettings;
 use sparkgate_requests::settings::Settings;
 use sparkgate_spark_ui::SparkUiSettings;
@@ -29,6 +30,8 @@ pub struct Setup {
     pub lineage: Option<LineageServer>,
     pub spark_ui: SparkUiSettings,
     pub prices: PriceSettings,
+    /// The queues in mode Kueue.
+    pub kueue: KueueQueues,
 }
 
 impl Setup {
@@ -44,6 +47,7 @@ impl Setup {
             lineage: None,
             spark_ui: SparkUiSettings::default(),
             prices: PriceSettings::default(),
+            kueue: KueueQueues::new(),
         }
     }
 }

@@ -18,6 +18,8 @@ mod pod_template_config_map;
 mod user_steps;
 mod volcano;
 
+pub use pod_template_config_map::ExecutorTemplateMount;
+
 use k8s_openapi::{
     api::core::v1::EnvVar,
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},

@@ -78,7 +78,9 @@ mod yaml;
 pub use builder::build_driver;
 pub use defaults::parse_properties;
 pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, executor_template_of};
+pub use features::ExecutorTemplateMount;
 pub use names::{DriverNames, NameEntropy};
+pub use properties::with_properties;
 pub use quantity::Quantity;
 pub use redaction::{
     REDACTED, SECRET_RULES, SecretPattern, SecretRules, has_secrets, is_secret, is_secret_name, may_hold_secrets,

@@ -1,8 +1,10 @@
 //! Text in the format of Java properties, in which Spark passes its configuration to the driver.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use chrono::{DateTime, Utc};
+
+use crate::defaults::parse_properties;
 
 /// Writes the file `spark.properties`: two comment lines, then one line `key=value` for each property.
 ///
@@ -15,10 +17,26 @@ pub(crate) fn file<'a>(
     let mut text = format!("#Java properties built from Kubernetes config map with name: {config_map}\n");
     let _ = writeln!(text, "#{}", written_at.format("%a %b %d %H:%M:%S UTC %Y"));
     for (key, value) in properties {
-        escape(&mut text, key, Spaces::Every);
-        text.push('=');
-        escape(&mut text, value, Spaces::Leading);
-        text.push('\n');
+        write_line(&mut text, key, value);
+    }
+    text
+}
+
+fn write_line(text: &mut String, key: &str, value: &str) {
+    escape(text, key, Spaces::Every);
+    text.push('=');
+    escape(text, value, Spaces::Leading);
+    text.push('\n');
+}
+
+/// Returns a file `spark.properties` with these properties set. All other lines stay as they are.
+///
+/// The file must be one that a driver was built with: it has one line for each property.
+pub fn with_properties(file: &str, set: &BTreeMap<String, String>) -> String {
+    let is_replaced = |line: &str| parse_properties(line).keys().any(|key| set.contains_key(key));
+    let mut text: String = file.split_inclusive('\n').filter(|line| !is_replaced(line)).collect();
+    for (key, value) in set {
+        write_line(&mut text, key, value);
     }
     text
 }

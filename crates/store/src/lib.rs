@@ -23,6 +23,7 @@ mod file_uploads;
 mod files;
 mod gone_tenants;
 mod group_commit;
+mod held;
 mod history;
 mod inspect;
 mod installation;

@@ -30,9 +30,16 @@ impl Store {
         placement: &Placement,
     ) -> Result<bool, Error> {
         let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
-        let kind = match kind {
-            RetryKind::Infrastructure => "infrastructure",
-            RetryKind::Application => "application",
+        // The condition for another attempt, and what it counts.
+        let (is_left, counted) = match kind {
+            RetryKind::Infrastructure => (
+                "retried_infrastructure < max_retries_infrastructure",
+                "retried_infrastructure = old.retried_infrastructure + 1,",
+            ),
+            RetryKind::Application => {
+                ("retried_application < max_retries_application", "retried_application = old.retried_application + 1,")
+            }
+            RetryKind::Requeue => ("true", ""),
         };
         let reservation = placement.reservation;
         let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
@@ -45,7 +52,7 @@ impl Store {
                     least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
                 FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
-                  AND ($8::text IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND retried_{kind} < max_retries_{kind}
+                  AND ($8::text IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND {is_left}
                 FOR UPDATE
             ), past AS (
                 INSERT INTO attempts (submission_id, attempt, state, exit_code, reason, message, names, pod_uid, node,
@@ -61,7 +68,7 @@ impl Store {
                     pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
                     pod_millicores = NULL, pod_memory_bytes = NULL, pod_since = NULL, pod_ended_at = NULL,
                     claimed_by = CASE WHEN old.sealed THEN {UNCLAIMED_SEALED} ELSE {UNCLAIMED_NOW} END, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
-                    retried_{kind} = old.retried_{kind} + 1,
+                    {counted}
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)
                 FROM old WHERE s.id = old.id
                 RETURNING s.id, s.attempt, s.not_before, s.tenant, old.state AS was

@@ -126,7 +126,12 @@ pub enum RetryKind {
     Infrastructure,
     /// The driver ended by itself.
     Application,
+    /// A queue took back the room that it had given. The submission goes back to the queue, however often, and no budget is used.
+    Requeue,
 }
+
+/// The reason of a pod that the gateway ends because Kueue takes its quota back.
+pub const EVICTED_BY_KUEUE: &str = "EvictedByKueue";
 
 impl FailureCode {
     /// Returns why an attempt failed, from the values of its row; `None` if it has not ended or if it succeeded.

@@ -1,6 +1,6 @@
 //! The outcome of a submission.
 
-use super::{FailureCode, KillCause, RetryKind, State};
+use super::{EVICTED_BY_KUEUE, FailureCode, KillCause, RetryKind, State};
 
 /// A terminal state, and what is known about the end of the driver *container*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,9 @@ impl Outcome {
     /// Returns which kind of retry may follow this end, if any.
     pub fn retry_kind(&self) -> Option<RetryKind> {
         let reason = self.reason.as_deref();
+        if self.state == State::Failed && reason == Some(EVICTED_BY_KUEUE) {
+            return Some(RetryKind::Requeue);
+        }
         FailureCode::of_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::app::{audit_log::AuditLog, settings::Serve};
 use sparkgate_cluster::Cluster;
@@ -63,9 +63,13 @@ impl Parts {
             lineage: settings.webhooks.lineage_server(),
             spark_ui: settings.spark_ui.settings(),
             prices: settings.prices.settings(),
+            kueue: settings.kueue.settings(),
             ..Setup::new(access, keys)
         };
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
+        if let Some(namespace) = setup.kueue.keys().find(|namespace| !cluster.watches(namespace)) {
+            bail!("--kueue-queues: {namespace} is no namespace of drivers: add it to --namespaces");
+        }
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
         let service = async || Service::new(store.clone(), cluster.clone(), setup.clone()).await;

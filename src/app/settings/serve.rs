@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
-use super::{CleanUp, Database, Files, Limits, LogStore, Prices, SparkUi, Webhooks};
+use super::{CleanUp, Database, Files, Kueue, Limits, LogStore, Prices, SparkUi, Webhooks};
 use sparkgate_cluster::ClusterSettings;
 use sparkgate_http::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies};
 use sparkgate_service::{SparkSettings, Submitter};
@@ -38,6 +38,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) spark_ui: SparkUi,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
+    #[command(flatten)]
+    pub(in crate::app) kueue: Kueue,
     #[command(flatten)]
     pub(in crate::app) prices: Prices,
     #[command(flatten)]

@@ -137,7 +137,9 @@ impl World {
     /// Fails until policies, rights and quotas have reached the API server's caches.
     async fn in_force(world: &Self) -> Result<(), String> {
         let gateway = world.gateway().await;
-        for (namespace, image) in [("analytics", "spark"), ("analytics-batch", "spark"), ("reports", "any")] {
+        for (namespace, image) in
+            [("analytics", "spark"), ("analytics-batch", "spark"), ("reports", "any"), ("queued", "any")]
+        {
             let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
             let driver = |account: &str| super::pod("probe", "driver", account, image);
             world.call(&gateway, &Change::post(pods.clone(), driver("spark"))).await?;

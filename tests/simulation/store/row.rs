@@ -85,13 +85,16 @@ impl Row {
         let left = match kind {
             RetryKind::Infrastructure => infrastructure < self.limits.infrastructure,
             RetryKind::Application => application < self.limits.application,
+            RetryKind::Requeue => true,
         };
         left.then_some(kind)
     }
 
     pub(super) fn retry(&mut self, outcome: Outcome, kind: RetryKind, now: Time, pause: Time) {
         let due = now + (pause << self.retried.iter().sum::<u32>()).min(30 * pause);
-        self.retried[kind as usize] += 1;
+        if let Some(retried) = self.retried.get_mut(kind as usize) {
+            *retried += 1;
+        }
         self.past.push(Past { outcome, pod_uid: self.pod_uid.take(), named: self.named == self.attempt });
         self.attempt += 1;
         self.state = State::Queued;

@@ -1,12 +1,13 @@
 //! The policy of one tenant: what its drivers may create, change and delete, and what its Spark pods may be.
 
 mod condition;
+mod kueue;
 pub(super) mod metadata;
 mod references;
 mod scheduling;
 pub(super) mod sizes;
 
-use sparkgate_policy::{IMAGE, PodSecurity};
+use sparkgate_policy::{IMAGE, PodSecurity, Policy};
 
 use super::policy::{Concerned, LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{
@@ -29,7 +30,7 @@ pub(crate) fn tenant(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> [Obj
         tenant.name
     );
     let mut variables = variables(tenant);
-    let mut validations = drivers();
+    let mut validations = drivers(&tenant.policy);
     validations.extend(pods(tenant));
     validations.extend(images(tenant));
     let (of_references, mut rules) = references::rules(&tenant.policy);
@@ -37,6 +38,7 @@ pub(crate) fn tenant(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> [Obj
     rules.extend(more);
     rules.extend(scheduling::rules(&tenant.policy));
     rules.extend(sizes::rules(&tenant.policy));
+    rules.extend(kueue::rules(&tenant.policy));
     variables.extend(of_references.into_iter().chain(of_metadata));
     validations.extend(rules.into_iter().map(|Rule(validation)| validation));
     let concerned = Concerned { resource: "pods", operations: &["CREATE", "UPDATE", "DELETE"] };
@@ -127,16 +129,26 @@ pub(super) fn by_driver(tenant: &TenantRules<'_>) -> String {
 }
 
 /// Returns the rules for what a driver does.
-fn drivers() -> Vec<Validation> {
+fn drivers(policy: &Policy) -> Vec<Validation> {
+    let finalizers = match policy.uses_kueue() {
+        true => format!("object.metadata.?finalizers.orValue([]).all(name, {})", kueue::finalizer(policy)),
+        false => "object.metadata.?finalizers.orValue([]).size() == 0".to_owned(),
+    };
+    let unheld = match policy.uses_kueue() {
+        true => "an executor has no nodeName, and no finalizers but Kueue's",
+        false => "an executor has no nodeName and no finalizers",
+    };
     vec![
         Validation::new(
             "!variables.byDriver || request.operation != 'CREATE' || variables.isOwnExecutor",
             "an account of drivers creates only pods with the label spark-role=executor and the requesting pod as their only owner",
         ),
         Validation::new(
-            "!variables.byDriver || request.operation != 'CREATE' || (!has(object.spec.nodeName) &&\n\
-             \x20 object.metadata.?finalizers.orValue([]).size() == 0)",
-            "an executor has no nodeName and no finalizers",
+            format!(
+                "!variables.byDriver || request.operation != 'CREATE' || (!has(object.spec.nodeName) &&\n\
+                 \x20 {finalizers})"
+            ),
+            unheld,
         ),
         Validation::new(
             "!variables.byDriver || request.operation == 'CREATE' || variables.isOwnOldPod",

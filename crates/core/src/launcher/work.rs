@@ -26,6 +26,8 @@ const NOTHING_FOUND: Duration = Duration::from_millis(20);
 const RECHECK: Duration = Duration::from_secs(10);
 /// Reason of a submission that waits because the API server denies its launch: Kubernetes' own reason of a 403.
 const DENIED: &str = "Forbidden";
+/// How long a submission that a queue holds waits at most before the queue is asked again.
+const HELD: Duration = Duration::from_secs(30);
 /// The longest pause of a submission that a webhook denies for now, or whose namespace doesn't exist.
 const LONGEST_POSTPONED: Duration = Duration::from_secs(30);
 /// Pause before a failed attempt to return a claim is repeated.
@@ -41,13 +43,14 @@ pub struct Work {
 enum Ended {
     Settled(Settled),
     Waits(Wait),
+    Held(Wait),
 }
 
 impl Ended {
     /// Returns the result for metrics.
     fn result(&self) -> &'static str {
         match self {
-            Self::Waits(wait) => wait.result,
+            Self::Waits(wait) | Self::Held(wait) => wait.result,
             Self::Settled(settled) => match settled {
                 Settled::GivenBack | Settled::Done => "done",
                 Settled::LookAgain => "look_again",
@@ -155,6 +158,7 @@ impl Launcher {
             }
             Ok(Err(Stopped::Store(error))) => Ended::Settled(Settled::TryAgain(error_chain(&error))),
             Ok(Err(Stopped::Waits(wait))) => Ended::Waits(wait),
+            Ok(Err(Stopped::Held(wait))) => Ended::Held(wait),
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
         count(task, ended.result());
@@ -172,10 +176,11 @@ impl Launcher {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
         let Objects { mut manifest, pod, mut fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
         if claimed.task == Task::Launch && fault.is_none() {
-            let about = Attempt { id, namespace, is_begun: claimed.pod_uid.is_some() };
+            let about = Attempt { id, number: *attempt, namespace, pod: &pod, is_begun: claimed.pod_uid.is_some() };
             match self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)? {
                 Resolution::Ready => {}
                 Resolution::Wait(wait) => return Err(Stopped::Waits(wait)),
+                Resolution::Held(wait) => return Err(Stopped::Held(wait)),
                 Resolution::Refused(why) => fault = Some(why),
             }
         }
@@ -210,6 +215,10 @@ impl Launcher {
                 let delay = backoff(claimed.failed_tries);
                 tracing::warn!(submission = %id, reason, retry_in = ?delay, "the launch waits: {message}");
                 return Ok(self.store.retry_later(claimed, delay, Some((Some(reason), message))).await?);
+            }
+            Ended::Held(Wait { reason, message, .. }) => {
+                tracing::debug!(submission = %id, reason, "a queue holds the launch: {message}");
+                return Ok(self.store.hold(claimed, jittered(HELD), reason, message).await?);
             }
         };
         match settled {

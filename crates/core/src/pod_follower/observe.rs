@@ -277,7 +277,7 @@ impl PodFollower {
             Ok(Ran::Settled(settled)) => given_up(subject, &settled),
             Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
             // Only a launch waits.
-            Err(Stopped::ClaimLost | Stopped::Waits(_)) => {}
+            Err(Stopped::ClaimLost | Stopped::Waits(_) | Stopped::Held(_)) => {}
             Err(Stopped::Store(error)) => return Err(error),
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Labels and annotations: reserved keys, and those that the operator permits or refuses.
 
+use super::kueue;
 use crate::{
     compiled::CompiledKeys,
     judgement::{Judgement, Role},
@@ -46,8 +47,9 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, metadata: &Node<'_>) {
 
 fn judge_keys(judgement: &mut Judgement<'_>, map: &Node<'_>, rule: &str, keys: &CompiledKeys) {
     for (key, node) in map.entries() {
-        let is_allowed = keys.allow.as_ref().is_some_and(|allowed| allowed.matches(key));
-        if let Some(owner) = reserved_for(key) {
+        let is_of_kueue = kueue::judge(judgement, rule, key, &node);
+        let is_allowed = is_of_kueue || keys.allow.as_ref().is_some_and(|allowed| allowed.matches(key));
+        if let Some(owner) = reserved_for(key).filter(|_| !is_of_kueue) {
             judgement.report(rule, &node, format!("the key is reserved for {owner}"));
         } else if key.starts_with(KUBEFLOW) && !judgement.judged.of_operator {
             judgement.report(rule, &node, "only Kubeflow's operator sets it, on what it submits");
@@ -65,7 +67,7 @@ fn judge_keys(judgement: &mut Judgement<'_>, map: &Node<'_>, rule: &str, keys: &
         if keys.deny.matches(key) {
             judgement.report(rule, &node, "the policy refuses this key");
         } else if let Some(allowed) = &keys.allow
-            && !allowed.matches(key)
+            && !is_allowed
         {
             judgement.report(rule, &node, format!("the key must be one of {}", allowed.describe()));
         }

@@ -177,11 +177,6 @@ pub(super) fn is_chosen(judgement: &Judgement<'_>, claim: &str) -> bool {
 }
 
 fn judge_pod_group(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
-    let queue = spec.field("queue");
-    if let (Some(name), Some(permitted)) = (queue.text(), &judgement.rules.queues)
-        && !permitted.matches(name)
-    {
-        judgement.report("queues", &queue, format!("it must be one of {}", permitted.describe()));
-    }
+    super::kueue::judge_queue(judgement, &spec.field("queue"));
     super::scheduling::judge_priority_class(judgement, &spec.field("priorityClassName"));
 }

@@ -93,3 +93,37 @@ fn fields_that_a_policy_permits_or_not() {
     Driver::with_spec(json!({ "shareProcessNamespace": false, "hostAliases": [], "dnsPolicy": "ClusterFirst" }))
         .passes(json!({}));
 }
+
+#[test]
+fn pods_join_queues_of_kueue_where_the_policy_names_it() {
+    const QUEUE: &str = "spark.kubernetes.driver.label.kueue.x-k8s.io/queue-name";
+    const EXECUTORS: &str = "spark.kubernetes.executor.label.kueue.x-k8s.io";
+    let of_executors = [
+        (format!("{EXECUTORS}/queue-name"), "team-a"),
+        (format!("{EXECUTORS}/managed"), "true"),
+        ("spark.kubernetes.executor.annotation.kueue.x-k8s.io/pod-suspending-parent".to_owned(), "spark"),
+    ];
+    let mut properties: Vec<_> = of_executors.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+    properties.extend([(QUEUE, "team-a"), ("spark.kubernetes.driver.label.kueue.x-k8s.io/priority-class", "batch")]);
+    let driver = Driver::new(&properties);
+    let named = |more: Value| {
+        let mut policy = json!({ "schedulers": ["kueue"] });
+        policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        policy
+    };
+    driver.passes(named(json!({})));
+    driver
+        .passes(named(json!({ "queues": ["team-*"], "labels": { "allow": ["team"] }, "priorityClasses": ["batch"] })));
+    driver.breaks(named(json!({ "queues": ["other"] })), "queues");
+    driver.breaks(named(json!({ "priorityClasses": ["other"] })), "priorityClasses");
+    driver.breaks(named(json!({ "labels": { "deny": ["kueue.x-k8s.io/*"] } })), "labels");
+    let listed = json!({ "allow": ["team"] });
+    for schedulers in [json!(null), json!(["*"]), json!(["volcano"])] {
+        driver.breaks(json!({ "schedulers": schedulers, "labels": listed }), "labels");
+    }
+    let group = "spark.kubernetes.driver.label.kueue.x-k8s.io/pod-group-name";
+    Driver::new(&[(group, "a")]).breaks(named(json!({ "labels": listed })), "labels");
+    Driver::new(&[(&format!("{EXECUTORS}/managed"), "false")]).breaks(named(json!({})), "labels");
+    let gate = json!([{ "name": "kueue.x-k8s.io/admission" }]);
+    Driver::new(&[]).set("/spec/schedulingGates", gate).breaks(named(json!({})), "structure");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Volume, VolumeMount};
 use serde_json::Value;
 
 use super::{FeatureStep, mounted, object_meta};
@@ -18,6 +18,32 @@ const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
 const VOLUME: &str = "pod-template-volume";
 const MOUNT_PATH: &str = "/opt/spark/pod-template";
 const FILE: &str = "pod-spec-template.yml";
+
+/// How a driver finds the executors' pod template, which is an entry of a `ConfigMap`.
+#[derive(Debug, Clone)]
+pub struct ExecutorTemplateMount {
+    /// A volume of the driver's pod.
+    pub volume: Volume,
+    /// Its mount in the driver's container.
+    pub mount: VolumeMount,
+    /// The property that names the file.
+    pub property: (String, String),
+    /// The key of the entry.
+    pub entry: &'static str,
+}
+
+impl ExecutorTemplateMount {
+    /// Returns the mount of the template in the `ConfigMap` of this name.
+    pub fn of_config_map(name: String) -> Self {
+        let items = Some(vec![mounted::item(DATA_KEY, FILE)]);
+        Self {
+            volume: mounted::config_map(VOLUME, name, items),
+            mount: mounted::mount(VOLUME, MOUNT_PATH),
+            property: (KEY.to_owned(), format!("{MOUNT_PATH}/{FILE}")),
+            entry: DATA_KEY,
+        }
+    }
+}
 
 pub(super) struct PodTemplateConfigMap<'a> {
     conf: &'a DriverConf<'a>,
@@ -68,12 +94,12 @@ impl FeatureStep for PodTemplateConfigMap<'_> {
         if self.template.is_none() {
             return;
         }
-        let items = Some(vec![mounted::item(DATA_KEY, FILE)]);
-        pod.mount(mounted::config_map(VOLUME, self.name(), items), mounted::mount(VOLUME, MOUNT_PATH));
+        let ExecutorTemplateMount { volume, mount, .. } = ExecutorTemplateMount::of_config_map(self.name());
+        pod.mount(volume, mount);
     }
 
     fn additional_properties(&self) -> Vec<(String, String)> {
-        self.template.iter().map(|_| (KEY.to_owned(), format!("{MOUNT_PATH}/{FILE}"))).collect()
+        self.template.iter().map(|_| ExecutorTemplateMount::of_config_map(self.name()).property).collect()
     }
 
     fn additional_resources(&self) -> Vec<Object> {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use chrono::{TimeZone, Utc};
 use proptest::prelude::*;
 
-use super::file;
+use super::{file, with_properties};
 
 fn written(properties: &[(&str, &str)]) -> String {
     let moment = Utc.with_ymd_and_hms(2026, 11, 2, 3, 4, 5).unwrap();
@@ -25,6 +25,19 @@ fn special_characters_are_escaped_as_java_does() {
     assert_eq!(lines[0], r"spark.\ key\:with=eq\=1");
     assert_eq!(lines[1], r"spark.odd=é☃\=\:\#\! \\ end ");
     assert_eq!(lines[2], r"spark.lead=\  two\n\t\r\f");
+}
+
+#[test]
+fn properties_that_are_set_replace_lines_of_the_same_key() {
+    let before = written(&[("spark.a", "1"), ("spark.a.b", "x=y"), ("spark.odd key", "2")]);
+    let set = [("spark.a", "8"), ("spark.odd key", "9"), ("spark.new", " z")];
+    let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let header: Vec<&str> = before.lines().take(2).collect();
+    let after = with_properties(&before, &set);
+    let lines: Vec<&str> = after.lines().collect();
+    assert_eq!(lines[..2], header[..]);
+    assert_eq!(lines[2..], [r"spark.a.b=x\=y", "spark.a=8", r"spark.new=\ z", r"spark.odd\ key=9"]);
+    assert_eq!(with_properties(&after, &set), after);
 }
 
 proptest! {

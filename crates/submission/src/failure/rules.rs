@@ -1,6 +1,9 @@
 //! Maps reasons of Kubernetes, and our own, to failure codes.
 
-use super::FailureCode::{self, *};
+use super::{
+    EVICTED_BY_KUEUE,
+    FailureCode::{self, *},
+};
 use crate::KillCause;
 
 /// Maps the causes of our own kills.
@@ -16,7 +19,12 @@ pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
 /// Maps the API server's `reason`, or ours if the API server was not asked. A quota is refused as `Forbidden`, so the message
 /// decides.
 pub(super) fn of_refusal(reason: &str, message: &str) -> FailureCode {
-    if reason == "Forbidden" && message.contains("exceeded quota") { QuotaExceeded } else { Refused }
+    match reason {
+        "Forbidden" if message.contains("exceeded quota") => QuotaExceeded,
+        // Kueue's queue will never have as much.
+        "ExceedsMaxQuota" => QuotaExceeded,
+        _ => Refused,
+    }
 }
 
 /// Maps the reason of a failed pod, as set by kubelets (`status.reason`), by control planes (the condition `DisruptionTarget`)
@@ -37,7 +45,9 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
         // The kubelet sets the last one, to make room for a pod that is critical for the node.
         "PreemptionByScheduler" | "PreemptionByKubeScheduler" | "Preempting" => Preempted,
         // Kueue took the quota of the pod's workload back, or doesn't know the workload of a pod that it holds back.
-        "WorkloadEvicted" => Preempted,
+        EVICTED_BY_KUEUE => Preempted,
+        // Kueue 0.14 appends its own reason: `WorkloadEvictedDueToPreempted`.
+        reason if reason.starts_with("WorkloadEvicted") => Preempted,
         "NotAdmitted" | "NoMatchingWorkload" => Evicted,
         // YuniKorn doesn't take the application: its queue doesn't exist, or isn't the user's.
         "ApplicationRejected" => Refused,
@@ -75,6 +85,19 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         "Unschedulable" | "SchedulerError" => Unschedulable,
         // A controller holds the pod back by a scheduling gate: a queue, such as Kueue's.
         "SchedulingGated" => Queued,
+        // Kueue has not admitted the submission yet.
+        "WaitingForQuota"
+        | "WaitingForPreemptedWorkloads"
+        | "WaitingForPodsReady"
+        | "AdmissionChecks"
+        | "Suspended"
+        | "Deactivated"
+        | "Unseen"
+        | "Pending" => Queued,
+        "NoMatchingFlavor" => Unschedulable,
+        // Its queue is missing or lacks a resource, or Kueue itself is missing.
+        "Misconfigured" | "KueueMissing" => ConfigMissing,
+        "KueueUnavailable" => ClusterUnavailable,
         // The API server denies the launch, or a webhook does so for now.
         "Forbidden" | "NotNow" => Refused,
         // The quota of the namespace has no room for the driver.

@@ -1,4 +1,5 @@
 use super::{FailureCode::*, *};
+use crate::Outcome;
 
 fn failed(exit_code: impl Into<Option<i32>>, reason: &str) -> FailureCode {
     let reason = Some(reason).filter(|reason| !reason.is_empty());
@@ -110,6 +111,10 @@ fn only_unintended_failures_that_may_not_repeat_are_retried() {
         FailureCode::ALL.iter().filter(|code| code.retry_kind() == Some(kind)).map(|code| code.as_str()).collect()
     };
     assert_eq!(retried(RetryKind::Infrastructure), ["EVICTED", "NODE_LOST", "PREEMPTED", "LOST"]);
+    assert_eq!(retried(RetryKind::Requeue), [""; 0], "a reason decides, not a code");
+    let evicted = |state| Outcome::new(state, EVICTED_BY_KUEUE, "preempted");
+    assert_eq!(evicted(State::Failed).retry_kind(), Some(RetryKind::Requeue));
+    assert_eq!(evicted(State::Killed).retry_kind(), None);
     assert_eq!(retried(RetryKind::Application), ["OUT_OF_MEMORY", "APPLICATION_ERROR", "START_FAILED"]);
     for code in FailureCode::ALL.iter().filter(|code| code.retry_kind().is_some()) {
         let class = if code.retry_kind() == Some(RetryKind::Application) { "application" } else { "infrastructure" };

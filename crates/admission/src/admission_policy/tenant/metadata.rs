@@ -7,6 +7,7 @@ use sparkgate_policy::{
 use super::{
     Rule,
     condition::{all_containers, and},
+    kueue,
 };
 use crate::cel::{list, literal};
 
@@ -127,7 +128,12 @@ fn permitted(policy: &Policy, keys: MetadataKeys) -> String {
         (MetadataKeys::Labels, None) => conditions.push(format!("!(key in {})", list(IDENTITY_LABELS))),
         (MetadataKeys::Annotations, None) => {}
     }
-    format!("key.startsWith('sparkgate.dev/') || key in {own} ||\n    ({})", conditions.join(" &&\n    "))
+    let of_kueue = match keys {
+        _ if !policy.uses_kueue() => String::new(),
+        MetadataKeys::Labels => kueue::permitted_key(&kueue::LABELS, deny),
+        MetadataKeys::Annotations => kueue::permitted_key(&kueue::ANNOTATIONS, deny),
+    };
+    format!("key.startsWith('sparkgate.dev/') || key in {own} ||{of_kueue}\n    ({})", conditions.join(" &&\n    "))
 }
 
 #[cfg(test)]

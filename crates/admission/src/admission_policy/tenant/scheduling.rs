@@ -5,9 +5,13 @@ use sparkgate_policy::{Names, Policy};
 use super::{
     Rule,
     condition::{all_containers, and, names},
+    kueue,
 };
 use crate::cel::literal;
 
+const FINALIZERS: &str = "object.metadata.?finalizers.orValue([])";
+/// The condition that a finalizer is the gateway's.
+const OWN: &str = "name.startsWith('sparkgate.dev/')";
 /// Taints that the API server tolerates for each pod (`DefaultTolerationSeconds`).
 const DEFAULT_TAINTS: &str = "['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']";
 
@@ -106,16 +110,25 @@ fn toggles(policy: &Policy) -> Vec<Rule> {
     let mut rules = vec![
         Rule::of_new_pods("!has(object.spec.nodeName)", "a Spark pod has no nodeName: the scheduler selects the node"),
         Rule::of_new_pods(
-            "object.spec.?schedulingGates.orValue([]).size() == 0",
-            "a Spark pod has no scheduling gates",
+            kueue::gates(policy),
+            match policy.uses_kueue() {
+                true => "a Spark pod has no scheduling gates but Kueue's",
+                false => "a Spark pod has no scheduling gates",
+            },
         ),
         Rule::of_new_pods(
             "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).all(owner, owner.apiVersion.startsWith('sparkoperator.k8s.io/') && owner.kind in ['SparkApplication', 'ScheduledSparkApplication'])",
             "a driver has no owner but an application of Kubeflow's operator",
         ),
         Rule::of_new_pods(
-            "object.metadata.?finalizers.orValue([]).all(name, name.startsWith('sparkgate.dev/'))",
-            "a Spark pod has no finalizers but the gateway's",
+            match policy.uses_kueue() {
+                true => format!("{FINALIZERS}.all(name, {OWN} || {})", kueue::finalizer(policy)),
+                false => format!("{FINALIZERS}.all(name, {OWN})"),
+            },
+            match policy.uses_kueue() {
+                true => "a Spark pod has no finalizers but the gateway's and Kueue's",
+                false => "a Spark pod has no finalizers but the gateway's",
+            },
         ),
     ];
     let absent = [

@@ -1,0 +1,95 @@
+//! Changes of an attempt's objects that are known only at its launch: where a queue places the pods, how many executors it admits, or
+//! more memory than the last attempt had.
+//!
+//! The stored objects stay as they were accepted. Each launch of the attempt applies the same overlay to them, and a policy judges the
+//! result. A driver passes most of an overlay on to its executors by Spark's properties; only tolerations need the executors' pod
+//! template.
+
+mod error;
+mod objects;
+mod placement;
+mod pods;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sparkgate_spark::{executor_template_of, parse_properties, with_properties};
+
+use self::{error::conflict, objects::Objects};
+use crate::Manifest;
+
+pub use self::{error::OverlayError, placement::Placement};
+
+/// Changes of an attempt's objects.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Overlay {
+    /// What the driver's pod gets.
+    pub driver: Placement,
+    /// Amounts of the driver's container, by the names of resources. Each replaces the request, and the limit if there is one.
+    pub driver_resources: BTreeMap<String, String>,
+    /// What each executor's pod gets.
+    pub executor: Placement,
+    /// Properties of the driver process. They replace those of the same name.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl Overlay {
+    /// Returns whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Manifest {
+    /// Returns the objects with the changes of an overlay. The same overlay gives the same objects at each try.
+    ///
+    /// # Errors
+    /// [`OverlayError::Conflict`] if a label, an annotation or a node selector has another value already;
+    /// [`OverlayError::Unreadable`] if the objects aren't those of a driver, which doesn't happen.
+    pub fn with_overlay(&self, overlay: &Overlay) -> Result<Self, OverlayError> {
+        if overlay.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut objects = Objects::parse(self)?;
+        pods::place_driver(&mut objects.pod, &overlay.driver)?;
+        pods::size_driver(&mut objects.pod, &overlay.driver_resources)?;
+        let mut set = executor_properties(&objects, &overlay.executor)?;
+        if !overlay.executor.tolerations.is_empty() {
+            set.extend(objects.tolerate(&overlay.executor.tolerations)?);
+        }
+        set.extend(overlay.properties.clone());
+        if !set.is_empty() {
+            let text = objects.properties()?;
+            *text = Value::String(with_properties(text.as_str().unwrap_or_default(), &set));
+        }
+        objects.write(self)
+    }
+}
+
+/// Returns the properties by which a driver places its executors.
+fn executor_properties(objects: &Objects, placement: &Placement) -> Result<BTreeMap<String, String>, OverlayError> {
+    let present = parse_properties(objects.properties_text()?);
+    let template = executor_template_of(&objects.beside);
+    let mut set = BTreeMap::new();
+    for (field, families, pointer, wanted) in [
+        ("label", &["executor.label"][..], "/metadata/labels", &placement.labels),
+        ("annotation", &["executor.annotation"], "/metadata/annotations", &placement.annotations),
+        ("node selector", &["executor.node.selector", "node.selector"], "/spec/nodeSelector", &placement.node_selector),
+    ] {
+        for (key, wanted) in wanted {
+            let properties =
+                families.iter().find_map(|family| present.get(&format!("spark.kubernetes.{family}.{key}")));
+            let of_template = || template.as_ref()?.pointer(pointer)?.get(key)?.as_str();
+            if let Some(value) = properties.map(String::as_str).or_else(of_template).filter(|value| value != wanted) {
+                return Err(conflict("executor", field, key, value, wanted));
+            }
+            set.insert(format!("spark.kubernetes.{}.{key}", families[0]), wanted.clone());
+        }
+    }
+    Ok(set)
+}
+
+#[cfg(test)]
+mod tests;

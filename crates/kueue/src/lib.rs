@@ -1,0 +1,104 @@
+//! Queues in mode Kueue: an attempt is launched when Kueue has admitted the `Workload` that the gateway creates for it.
+//!
+//! | part | work |
+//! |---|---|
+//! | `launch` | under the claim of an attempt: creates its `Workload`, holds the launch until it is admitted, and places the pods as Kueue says |
+//! | `follow` | one replica for all: asks again when Kueue has decided, tells it that pods run, ends drivers whose quota it takes back, deletes `Workload`s without pods |
+//!
+//! A `Workload` starts no driver: an attempt is launched only under its claim, which reads the `Workload` again. So one that is created
+//! too late, or twice, or is lost, costs time or quota and never a second driver. `follow` works by what it finds in the cluster and in
+//! the database, and keeps nothing.
+
+mod follow;
+mod launch;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::sync::RwLock;
+
+use sparkgate_cluster::{Cluster, Error as ClusterError, Manifest, kueue::Kueue as KueueApi};
+use sparkgate_core::{
+    leadership::clock::DatabaseClock,
+    ports::{Attachment, Attempt, Resolution, Step, Sweep},
+    wakeups::Wakeups,
+};
+use sparkgate_store::Store;
+use sparkgate_tenancy::access_file::AccessFile;
+
+/// A queue in mode Kueue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KueueQueue {
+    /// A `LocalQueue` of the namespace of drivers.
+    pub local_queue: String,
+    /// A `WorkloadPriorityClass`. By default Kueue's own default holds.
+    pub priority_class: Option<String>,
+}
+
+/// The queues in mode Kueue, by namespace.
+pub type KueueQueues = BTreeMap<String, KueueQueue>;
+
+/// Kueue, as an attachment of launches.
+pub struct Kueue {
+    store: Store,
+    cluster: Cluster,
+    access: Arc<AccessFile>,
+    wakeups: Arc<Wakeups>,
+    queues: KueueQueues,
+    /// Kueue's API, once the API server has said that it serves it.
+    api: RwLock<Option<KueueApi>>,
+}
+
+impl Kueue {
+    /// Creates the attachment for these queues.
+    pub fn new(
+        store: Store,
+        cluster: Cluster,
+        access: Arc<AccessFile>,
+        wakeups: Arc<Wakeups>,
+        queues: KueueQueues,
+    ) -> Self {
+        Self { store, cluster, access, wakeups, queues, api: RwLock::default() }
+    }
+
+    /// Returns the queue of an attempt, if it is one of Kueue.
+    fn queue_of(&self, attempt: &Attempt<'_>) -> Option<&KueueQueue> {
+        self.queues.get(attempt.namespace)
+    }
+
+    /// Returns Kueue's API; `None` if the cluster doesn't serve it.
+    async fn api(&self) -> Result<Option<KueueApi>, ClusterError> {
+        if let Some(api) = &*self.api.read().await {
+            return Ok(Some(api.clone()));
+        }
+        let found = self.cluster.kueue().await?;
+        *self.api.write().await = found.clone();
+        Ok(found)
+    }
+
+    /// Asks the API server again which version it serves, since a call failed.
+    async fn forget_api(&self) {
+        *self.api.write().await = None;
+    }
+}
+
+impl Attachment for Kueue {
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
+        let queue = self.queue_of(attempt)?;
+        Some(self.admit(queue, attempt, manifest).map(Ok).boxed())
+    }
+}
+
+impl Sweep for Kueue {
+    fn lease(&self) -> &'static str {
+        "kueue"
+    }
+
+    fn is_needed(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    fn rounds<'a>(&'a self, _: &'a DatabaseClock) -> BoxFuture<'a, ()> {
+        self.follow().boxed()
+    }
+}
