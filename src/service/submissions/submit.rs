@@ -140,6 +140,7 @@ impl Submissions {
                 spark_version: prepared.version,
                 options: prepared.options.kept(),
                 bounds,
+                queue: None,
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {
                     Some(_) => fingerprint.stored().to_vec(),
