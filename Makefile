@@ -11,7 +11,7 @@ demo: ## build and start everything on this machine, run a real Spark job, show 
 dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cluster, until Ctrl-C; ARGS="--require-token"
 	@scripts/dev $(ARGS)
 
-test: ## all tests, with real components; ARGS go to cargo test: make test ARGS="--test layers"
+test: ## all tests, with real components; ARGS go to cargo test: make test ARGS="--test pure"
 	@scripts/test $(ARGS)
 
 postgres-versions: ## the store's tests on Postgres 14, 16, 17 and 18, fetched through Maven; ARGS="16.10.0" for one version
@@ -64,10 +64,10 @@ openapi: ## write the API description to openapi/
 	mv openapi/sparkgate.json.new openapi/sparkgate.json
 
 properties: ## write docs/reference/properties.md from the table in crates/spark/src/keys
-	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
+	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test pure properties::
 
 metrics-docs: ## write docs/reference/metrics.md from the list in crates/metrics/src/catalogue.rs
-	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test monitoring the_metrics_page
+	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test program the_metrics_page
 
 settings: ## write docs/reference/settings.md and the schema of the chart's settings from src/app/settings
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --lib app::describe

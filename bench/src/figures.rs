@@ -11,12 +11,12 @@ mod memory;
 mod neighbours;
 mod read;
 mod render;
-pub(crate) mod request;
 mod spark;
 mod traces;
 mod years;
 
 use clap::ValueEnum;
+pub(crate) use sparkgate_testing::request;
 
 use crate::bench::{Bench, Name};
 

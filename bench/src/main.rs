@@ -12,9 +12,6 @@ mod report;
 mod samples;
 mod servers;
 mod stopwatch;
-#[expect(dead_code, clippy::unwrap_used, reason = "shared with tests, which use the rest and may panic")]
-#[path = "../../tests/support/webhook.rs"]
-mod webhook;
 
 use bench::Bench;
 use clap::Parser;

@@ -7,9 +7,6 @@ pub(crate) mod kubeconfig;
 mod kubernetes;
 mod played;
 mod postgres;
-#[expect(clippy::unwrap_used, dead_code, reason = "shared with tests, which may panic and use the rest")]
-#[path = "../../tests/support/rights.rs"]
-pub(crate) mod rights;
 pub(crate) mod rows;
 
 pub(crate) use collector::Collector;

@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow};
 use sparkgate_admission::{objects, to_yaml};
 
 use super::settings::Admission;
-use crate::{access::Access, spark::SecretPattern};
+use sparkgate_access::Access;
+use sparkgate_spark::SecretPattern;
 
 /// Reads the access file and prints its objects to standard output.
 ///

@@ -1,7 +1,9 @@
 //! `sparkgate adopt-cluster`: assigns a database to another cluster.
 
 use super::settings::AdoptCluster;
-use crate::{cluster::Cluster, service, store::Store};
+use sparkgate_cluster::Cluster;
+use sparkgate_service as service;
+use sparkgate_store::Store;
 
 /// Assigns the database to the cluster of the kubeconfig.
 ///

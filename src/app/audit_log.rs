@@ -21,10 +21,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    api::audit_line,
-    store::{self, AuditEntry},
-};
+use sparkgate_http::audit_line;
+use sparkgate_store::{self, AuditEntry};
 
 /// Entries that wait for the thread. One has some hundred bytes.
 const WAITING: usize = 16_384;
@@ -97,7 +95,7 @@ impl AuditLog {
     }
 }
 
-impl store::AuditLog for AuditLog {
+impl sparkgate_store::AuditLog for AuditLog {
     fn append(&self, entry: AuditEntry) {
         match self.messages.try_send(Message::Line(audit_line(entry))) {
             Ok(()) => {}
@@ -242,7 +240,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::store::AuditLog as _;
+    use sparkgate_store::AuditLog as _;
 
     fn entry(id: i64) -> AuditEntry {
         AuditEntry {

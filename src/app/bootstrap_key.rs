@@ -5,10 +5,8 @@ use std::io::{self, Write};
 use secrecy::ExposeSecret;
 
 use super::settings::BootstrapKey;
-use crate::{
-    service::{ApiKeys, KeyRequest},
-    store::Store,
-};
+use sparkgate_service::{ApiKeys, KeyRequest};
+use sparkgate_store::Store;
 
 /// Creates the key, prints its text to standard output, and what it is to the log.
 ///

@@ -23,7 +23,9 @@ use super::{
     },
     telemetry,
 };
-use crate::{client::ClientCommand, spark::SecretPattern, store::Store};
+use sparkgate_client::ClientCommand;
+use sparkgate_spark::SecretPattern;
+use sparkgate_store::Store;
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
@@ -162,7 +164,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
             ignore_closed_output(rendered.map_err(anyhow::Error::from))
         }
         Command::Openapi => {
-            let document = crate::api::openapi().to_pretty_json()?;
+            let document = sparkgate_http::openapi().to_pretty_json()?;
             ignore_closed_output(writeln!(io::stdout(), "{document}").map_err(anyhow::Error::from))
         }
         Command::Completions { shell } => {

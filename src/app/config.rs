@@ -13,7 +13,7 @@ use super::{
     doctor::files,
     settings::{FileFault, Logs, Serve},
 };
-use crate::service::doctor::{Finding, Level};
+use sparkgate_service::doctor::{Finding, Level};
 
 /// Shown instead of a secret.
 const HIDDEN: &str = "(hidden)";

@@ -26,10 +26,8 @@ use super::{
 };
 use private::{PrivateToken, write_private};
 
-use crate::{
-    sandbox::{node, postgres::PrivatePostgres},
-    service::Submitter,
-};
+use sparkgate_sandbox::{node, postgres::PrivatePostgres};
+use sparkgate_service::Submitter;
 
 /// Runs the database, the sandbox and the gateway until SIGINT or SIGTERM.
 ///

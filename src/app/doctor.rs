@@ -14,19 +14,16 @@ use super::{
     arguments::ResolvedSettings,
     settings::{Logs, Serve},
 };
-use crate::{
-    cluster::Cluster,
-    service::{
-        AccessFile,
-        doctor::{
-            Defaults, Finding, Level, check_admission, check_api_server, check_creators, check_database,
-            check_encryption, check_files, check_home, check_lineage, check_namespaces, check_owner, check_pods,
-            check_service_accounts,
-        },
-        error_chain,
+use sparkgate_cluster::Cluster;
+use sparkgate_service::{
+    AccessFile,
+    doctor::{
+        Defaults, Finding, Level, check_admission, check_api_server, check_creators, check_database, check_encryption,
+        check_files, check_home, check_lineage, check_namespaces, check_owner, check_pods, check_service_accounts,
     },
-    store::Store,
+    error_chain,
 };
+use sparkgate_store::Store;
 
 /// Runs all checks. What can't be checked because of a failure is left out.
 pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSettings) -> Vec<Finding> {

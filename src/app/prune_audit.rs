@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use super::settings::PruneAudit;
-use crate::store::{Actor, AuditNote, Store};
+use sparkgate_store::{Actor, AuditNote, Store};
 
 /// The number of entries that one statement reads.
 const ROUND: u32 = 5000;

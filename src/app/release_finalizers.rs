@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use super::settings::Place;
-use crate::cluster::{Cluster, Released};
+use sparkgate_cluster::{Cluster, Released};
 
 /// Removes our finalizer from all driver pods, those of every installation in these namespaces, so that namespaces and
 /// pods can be deleted when no gateway runs any more.

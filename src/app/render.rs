@@ -5,13 +5,11 @@ use std::io::{Read, Write};
 use chrono::Utc;
 use serde_json::Value;
 
-use crate::{
-    policy::Policy,
-    service::{PreparedSubmission, SparkSettings},
-    spark::{
-        CreateSubmissionRequest, DriverObjects, Refusal, keys,
-        rest::{RequestError, parse_partial},
-    },
+use sparkgate_policy::Policy;
+use sparkgate_service::{PreparedSubmission, SparkSettings};
+use sparkgate_spark::{
+    CreateSubmissionRequest, DriverObjects, Refusal, keys,
+    rest::{RequestError, parse_partial},
 };
 
 /// Errors of [`render`] and [`run`].

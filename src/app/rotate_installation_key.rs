@@ -4,7 +4,7 @@ use anyhow::{anyhow, bail};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::settings::RotateInstallationKey;
-use crate::store::{Actor, AuditNote, Store};
+use sparkgate_store::{Actor, AuditNote, Store};
 
 /// Replaces the key, and writes an entry of the audit. Replicas that run use the new key within seconds.
 ///

@@ -16,7 +16,7 @@ use super::{
     serve::{listener::listen, signals::Signals},
     settings::Sandbox,
 };
-use crate::sandbox::{apiserver, node};
+use sparkgate_sandbox::{apiserver, node};
 
 /// Runs the sandbox until SIGINT or SIGTERM, then ends all pods.
 ///

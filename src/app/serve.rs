@@ -16,12 +16,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{settings::Serve, traces::Traces};
-use crate::{
-    api::{self, ServerSettings, StartupRouter},
-    service::Service,
-    spark::SecretPattern,
-};
 use connect::Parts;
+use sparkgate_http::{self, ServerSettings, StartupRouter};
+use sparkgate_service::Service;
+use sparkgate_spark::SecretPattern;
 
 pub(super) use listener::listen;
 pub(super) use reload::{Reload, ReloadSource};
@@ -95,7 +93,7 @@ async fn run_traced(
             let listener = listen(address).await?;
             tracing::info!("probes are answered on http://{}", listener.local_addr().unwrap_or(address));
             let settings = ServerSettings { max_connections: PROBES, ..ServerSettings::default() };
-            let served = api::serve(listener, startup.management(), settings, CancellationToken::new());
+            let served = sparkgate_http::serve(listener, startup.management(), settings, CancellationToken::new());
             Some(AbortOnDropHandle::new(tokio::spawn(served)))
         }
         None => None,
@@ -113,7 +111,7 @@ async fn run_traced(
     if let Some(tls) = tls {
         tasks.spawn(named("reload of TLS files", tls.run(stop.clone())));
     }
-    tasks.spawn(named("http", api::serve(listener, startup.router(), server, stop.clone())));
+    tasks.spawn(named("http", sparkgate_http::serve(listener, startup.router(), server, stop.clone())));
     let parts = tokio::select! {
         connected = Parts::connect(settings, spark) => connected?,
         name = tasks.join_next() => return Err(by_itself(name)),
@@ -150,24 +148,28 @@ impl Parts {
         if let Some(address) = spark_listener(&service) {
             let listener = listen(address).await?;
             tracing::info!("Spark's protocol without credentials is served on http://{address}");
-            let router = api::spark_listener(service.clone(), http.clone())?;
-            tasks.spawn(named("spark listener", api::serve(listener, router, ServerSettings::default(), stop.clone())));
+            let router = sparkgate_http::spark_listener(service.clone(), http.clone())?;
+            tasks.spawn(named(
+                "spark listener",
+                sparkgate_http::serve(listener, router, ServerSettings::default(), stop.clone()),
+            ));
         }
         for (kind, listener, server) in others {
             let address = listener.local_addr()?;
             let (name, router) = match kind {
                 Other::Livy => {
                     tracing::info!("Livy's batches are served on {address}");
-                    ("livy listener", api::livy_listener(service.clone(), http.clone())?)
+                    ("livy listener", sparkgate_http::livy_listener(service.clone(), http.clone())?)
                 }
                 Other::Files => {
                     tracing::info!("signed URLs of files are served on {address}");
-                    ("files listener", api::files_listener(service.clone(), http.clone()))
+                    ("files listener", sparkgate_http::files_listener(service.clone(), http.clone()))
                 }
             };
-            tasks.spawn(named(name, api::serve(listener, router, server, stop.clone())));
+            tasks.spawn(named(name, sparkgate_http::serve(listener, router, server, stop.clone())));
         }
-        startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
+        startup
+            .open(sparkgate_http::router(service.clone(), http)?, sparkgate_http::management_router(service.clone()));
 
         let ended = first_end(&mut tasks, &mut keeper, until).await;
         service.health.drain();

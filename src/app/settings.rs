@@ -33,13 +33,11 @@ pub(super) use serve::{Place, Serve, Spark, SparkFiles, person};
 pub(super) use spark_ui::SparkUi;
 use webhooks::Webhooks;
 
-use crate::{
-    access::Role,
-    policy::{Policy, PolicyDocument},
-    spark::SecretPattern,
-    store::DatabaseSettings,
-    submission::parse_duration,
-};
+use sparkgate_access::Role;
+use sparkgate_policy::{Policy, PolicyDocument};
+use sparkgate_spark::SecretPattern;
+use sparkgate_store::DatabaseSettings;
+use sparkgate_submission::parse_duration;
 
 /// Settings of the log.
 #[derive(Debug, Args)]

@@ -18,8 +18,8 @@ use rustls::crypto::ring;
 use tokio::{runtime::Handle, task::spawn_blocking, time::timeout};
 use uuid::Uuid;
 
-use crate::traces::{KeyValue, switch_on};
 use exporter::{Reported, Runtime};
+use sparkgate_traces::{KeyValue, switch_on};
 
 /// Timeout of one export, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says another: OpenTelemetry's default.
 const EXPORT: Duration = Duration::from_secs(10);

@@ -2,12 +2,12 @@
 
 use allocation_counter::{AllocationInfo, measure};
 use sparkgate::{service::SubmissionOptions, spark::rest::parse_create};
+use sparkgate_testing::request::request;
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 
 use crate::{
     expected::{compare, median},
-    request::request,
     statements::{Statements, list},
     world,
 };

@@ -13,12 +13,11 @@ use sparkgate::{
     service::{Service, SubmissionOptions},
     spark::rest::parse_create,
 };
+use sparkgate_testing::{kube_apiserver::KubeApiserver, request::request, rights};
 use sqlx::PgPool;
 
 use crate::{
     expected::{Costs, compare},
-    kube_apiserver::{KubeApiserver, rights},
-    request::request,
     statements::{Statements, is_of_a_lease, list},
     world,
 };

@@ -3,13 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
-/// The submission that is measured.
-#[path = "../../bench/src/figures/request.rs"]
-mod request;
-
 mod accept;
 mod access;
 mod bodies;

@@ -6,12 +6,12 @@ use sparkgate::{
     spark::rest::parse_create,
     submission::SubmissionId,
 };
+use sparkgate_testing::request::request;
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 
 use crate::{
     expected::{compare, median},
-    request::request,
     statements::{Statements, list},
     world,
 };

@@ -2,10 +2,10 @@
 
 use allocation_counter::measure;
 use sparkgate::{app::render::driver, cluster::Manifest, spark::rest::parse_create};
+use sparkgate_testing::request::request;
 
 use crate::{
     expected::{compare, median},
-    request::request,
     world,
 };
 

@@ -3,12 +3,12 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::Value;
+use sparkgate_testing::{gateway::until, http};
 
 use crate::{
     closed::Closed,
     dev::Dev,
-    http, markdown,
-    process::until,
+    markdown,
     python::{here, program, run},
 };
 

@@ -3,12 +3,13 @@
 use std::{fs, net::SocketAddr, process::Command};
 
 use serde_json::Value;
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate},
+    process::free_address,
+};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::{
-    dev::Dev,
-    process::{Gateway, free_address, sparkgate},
-};
+use crate::dev::Dev;
 
 pub(crate) struct Closed {
     pub(crate) gateway: Gateway,

@@ -8,9 +8,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate},
+    process::free_address,
+};
 use tempfile::TempDir;
-
-use crate::process::{Gateway, free_address, sparkgate};
 
 /// One test at a time: each runs several JVMs, and the machine may be small.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -117,7 +117,7 @@ fn pylivy_runs_a_job_sees_a_failure_and_kills() {
 }
 
 fn until_killed(livy: &Livy, batch: &Value) {
-    crate::process::until("the driver is gone", || livy.submission(batch)["finishedAt"].is_string());
+    sparkgate_testing::gateway::until("the driver is gone", || livy.submission(batch)["finishedAt"].is_string());
     assert_eq!(livy.submission(batch)["state"], "KILLED");
 }
 

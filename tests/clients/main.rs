@@ -1,28 +1,21 @@
 //! Third-party clients, and the examples of the documentation: Airflow, pylivy, the Python SDK of MCP, schemathesis, a client that is generated from
-//! the API's description, and the commands of the pages, all against `sparkgate dev`.
+//! the API's description, and the commands of the pages, all against `sparkgate dev`. `provider` has a real `OpenID` provider.
 //!
 //! Requires what `make test` provides: `DATABASE_URL`, Postgres' programs, `SPARK_HOME`, curl, and the Python environments
-//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS`, `SPARKGATE_PYLIVY` and `SPARKGATE_MCP`, and Chromium.
+//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS`, `SPARKGATE_PYLIVY` and `SPARKGATE_MCP`, Chromium, Java, and `SPARKGATE_KEYCLOAK`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod airflow;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../console/browser.rs"]
-mod browser;
 mod closed;
 mod described;
 mod dev;
 mod generated;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/http.rs"]
-mod http;
 mod livy;
 mod markdown;
 mod mcp;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../program/process.rs"]
-mod process;
 mod python;
 mod recipes;
 mod spark_ui;
+
+mod provider;

@@ -4,11 +4,14 @@
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
+use sparkgate_testing::{
+    gateway::{sparkgate, until},
+    process::free_address,
+};
 
 use crate::{
     closed::Closed,
     dev::Dev,
-    process::{free_address, sparkgate, until},
     python::{here, program, run},
 };
 

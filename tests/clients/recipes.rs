@@ -9,12 +9,13 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-use crate::{dev::Dev, markdown, process::until};
+use crate::{dev::Dev, markdown};
 
 mod answer;
 mod script;
 
 use script::{Recipe, recipes};
+use sparkgate_testing::gateway::until;
 
 /// A shell that lasts as long as its page, so that exported variables stay.
 struct Shell {

@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use sparkgate_testing::{browser::Browser, gateway::until, http};
 
-use crate::{browser::Browser, dev::Dev, http, process::until};
+use crate::dev::Dev;
 
 /// An application with jobs, a query, a failed stage and an executor, that waits until it is killed.
 const APP: &str = "import time

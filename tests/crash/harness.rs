@@ -10,10 +10,8 @@ pub(crate) mod adversary;
 pub(crate) mod audit;
 pub(crate) mod chaos;
 pub(crate) mod clients;
-pub(crate) mod dice;
 #[cfg(test)]
 pub(crate) mod failover;
-pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod kubelet;
@@ -22,7 +20,6 @@ pub(crate) mod oracle;
 pub(crate) mod outage;
 pub(crate) mod pages;
 pub(crate) mod plan;
-pub(crate) mod process;
 pub(crate) mod readers;
 pub(crate) mod replica;
 pub(crate) mod report;

@@ -2,25 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
 mod harness;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/rights.rs"]
-mod rights;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/webhook.rs"]
-mod webhook;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Parser;
+use sparkgate_testing::guard::guard;
 
 use crate::harness::{
     absence::{self, Absence},
     chaos::Blows,
-    guard::guard,
     outage::{self, Server},
     run::{Run, complaint},
     upgrade,

@@ -2,22 +2,14 @@
 //! other while jobs are submitted and run. Then the outcomes that Sparkgate recorded are compared with the simulated
 //! ones.
 //!
-//! These are the short runs. `make crash` does the long one.
+//! These are the short runs. `make crash` does the long one. `answers` compares what each reply says with the database.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
 mod harness;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/rights.rs"]
-mod rights;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/webhook.rs"]
-mod webhook;
 
 mod absence;
+mod answers;
 mod failover;
 mod outage;
 mod restored;

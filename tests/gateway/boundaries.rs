@@ -8,13 +8,14 @@ use kube::api::DeleteParams;
 use serde_json::Value;
 use sparkgate::{
     cluster::Cluster,
-    service::{AccessFile, Caps, Service, Settings, SparkSettings, Submitter},
+    service::{AccessFile, Service, Settings, SparkSettings, Submitter},
     store::Store,
 };
 use sparkgate_admission::{GatewayAccount, objects};
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 
+use crate::in_memory::settings;
 use crate::world::{World, eventually};
 
 /// Creates a gateway for a tenant that has the namespace.
@@ -22,7 +23,7 @@ async fn gateway(world: &World, file: &NamedTempFile) -> Service {
     let user = "tester".to_owned();
     let (version, defaults) = ("4.3.0".parse().unwrap(), BTreeMap::new());
     let spark = SparkSettings::new(version, defaults, Submitter::default(), user);
-    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+    let settings = Settings { kept_log: 0, ..settings(spark) };
     let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
     let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(&world.namespace));
     Service::new(Store::new(world.pool.clone()), cluster, access).await.unwrap()

@@ -16,13 +16,11 @@ use sparkgate::{
     service::{CleanUpSettings, CleanedUp},
     submission::{DriverState, SubmissionId},
 };
+use sparkgate_testing::kube_apiserver::{ADMIN, KubeApiserver};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    kube_apiserver::{ADMIN, KubeApiserver},
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const OFF: CleanUpSettings = CleanUpSettings { finished_pod_ttl: None, retention: None };

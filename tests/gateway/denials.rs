@@ -10,12 +10,10 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::{Client, api::DeleteParams, client::Body};
 use serde_json::json;
 use sparkgate::submission::DriverState;
+use sparkgate_testing::rights::USER;
 use sqlx::PgPool;
 
-use crate::{
-    kube_apiserver::rights::USER,
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 const NAME: &str = "sparkgate";
 

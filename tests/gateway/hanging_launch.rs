@@ -1,12 +1,10 @@
 //! A launch whose first call hangs in a webhook of the cluster.
 
 use sparkgate::{service::Error, submission::SubmissionId};
+use sparkgate_testing::webhook::{Conduct, Webhook};
 use tokio::task::JoinHandle;
 
-use crate::{
-    webhook::{Conduct, Webhook},
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 pub(crate) struct HangingLaunch {
     pub(crate) id: SubmissionId,

@@ -24,13 +24,11 @@ use sparkgate::{
     store::{DatabaseSettings, Store},
     submission::DriverState,
 };
+use sparkgate_testing::fault_proxy::{Fault, FaultProxy, Way};
 use sqlx::PgPool;
 use tower::ServiceExt;
 
-use crate::{
-    fault_proxy::{Fault, FaultProxy, Way},
-    world::{World, api_server, eventually},
-};
+use crate::world::{World, api_server, eventually};
 
 async fn until(world: &World, expected: impl Fn(&Readiness) -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(90);

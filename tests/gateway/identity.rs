@@ -14,14 +14,14 @@ use sparkgate::{
     store::Store,
     submission::{DriverState, SubmissionId},
 };
-use sqlx::PgPool;
-
-use crate::{
+use sparkgate_testing::{
     fault_proxy::{Fault, FaultProxy},
     kube_apiserver::KubeApiserver,
     webhook::{Conduct, Webhook},
-    world::{World, api_server, eventually},
 };
+use sqlx::PgPool;
+
+use crate::world::{World, api_server, eventually};
 
 /// Creates a pod as other users do, with all labels of an attempt's driver.
 async fn forge(world: &World, name: &str, id: &SubmissionId, attempt: i32) -> Pod {

@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::ListParams;
 use sparkgate::submission::{DriverState, SubmissionId};
+use sparkgate_testing::webhook::Conduct;
 use sqlx::PgPool;
 
 use crate::{
     hanging_launch::HangingLaunch,
-    webhook::Conduct,
     world::{World, eventually},
 };
 

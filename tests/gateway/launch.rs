@@ -10,14 +10,14 @@ use kube::{
 };
 use serde_json::json;
 use sparkgate::submission::DriverState;
+use sparkgate_testing::{
+    kube_apiserver::KubeApiserver,
+    webhook::{Conduct, Webhook},
+};
 use sqlx::PgPool;
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::{
-    kube_apiserver::KubeApiserver,
-    webhook::{Conduct, Webhook},
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 #[sqlx::test]
 async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {

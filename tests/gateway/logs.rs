@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use kube::{Client, client::Body};
 use serde_json::json;
 use sparkgate::{
-    service::{LogRequest, LogSource, NoLog},
+    service::{LogRequest, LogSource, NoLog, Witness},
     submission::DriverState,
 };
 use sqlx::{Connection, PgPool};

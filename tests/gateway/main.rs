@@ -1,16 +1,7 @@
-//! The whole life of submissions on a real Postgres and a real kube-apiserver. The tests play the kubelet.
+//! The gateway in this process, on a real Postgres. The files beside this one have the whole life of submissions on a real
+//! kube-apiserver, of which the tests play the kubelet. The suites in folders have a cluster in memory, but for `lost_replies`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/webhook.rs"]
-mod webhook;
 
 mod boundaries;
 mod clean_up;
@@ -22,6 +13,7 @@ mod files;
 mod hanging_launch;
 mod health;
 mod identity;
+mod in_memory;
 mod kill;
 mod kubeflow;
 mod launch;
@@ -41,3 +33,11 @@ mod submitter;
 mod usage;
 mod wires;
 mod world;
+
+mod access;
+mod console;
+mod events;
+mod lost_replies;
+mod resources;
+mod spark_protocol;
+mod webhooks;

@@ -17,13 +17,11 @@ use sparkgate::{
     service::{CleanUpSettings, Service},
     submission::{Container, DriverState, PodObservation, SubmissionId},
 };
+use sparkgate_testing::webhook::{self, Conduct, Webhook};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    webhook::{self, Conduct, Webhook},
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 /// Launches due submissions until it is dropped.
 fn launch(service: &Service) -> DropGuard {

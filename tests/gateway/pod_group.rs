@@ -9,9 +9,10 @@ use kube::{
 };
 use serde_json::json;
 use sparkgate::{service::CleanUpSettings, spark::PodGroup, submission::DriverState};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use sqlx::PgPool;
 
-use crate::{kube_apiserver::KubeApiserver, world::World};
+use crate::world::World;
 
 const VOLCANO: [(&str, &str); 3] = [
     ("spark.kubernetes.driver.pod.featureSteps", "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep"),

@@ -1,13 +1,15 @@
 //! Several replicas on one database.
 
 use sparkgate::{service::Readiness, store::Store};
+use sparkgate_testing::{
+    fault_proxy::{Fault, FaultProxy},
+    webhook::Conduct,
+};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
-    fault_proxy::{Fault, FaultProxy},
     hanging_launch::HangingLaunch,
-    webhook::Conduct,
     world::{World, api_server, eventually},
 };
 

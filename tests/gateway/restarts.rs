@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sparkgate::submission::DriverState;
+use sparkgate_testing::webhook::{Conduct, Webhook};
 use sqlx::PgPool;
 
 use crate::{
     kill::bind,
-    webhook::{Conduct, Webhook},
     world::{World, eventually},
 };
 

@@ -8,12 +8,10 @@ use kube::{
 };
 use serde_json::{json, value::to_raw_value};
 use sparkgate::cluster::{Cluster, Error};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use sqlx::PgPool;
 
-use crate::{
-    kube_apiserver::KubeApiserver,
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 const NAME: &str = "sparkgate";
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sparkgate::{
     access::{Grant, Principal, Provider, Role},
     cluster::Cluster,
-    service::{AccessFile, Caps, Error, Service, Session, Settings, SparkSettings, SubmissionOptions, Submitter},
+    service::{AccessFile, Error, Service, Session, Settings, SparkSettings, SubmissionOptions, Submitter},
     spark::CreateSubmissionRequest,
     store::{Filter, Store},
     submission::{DriverState, SubmissionId},
@@ -24,6 +24,7 @@ use sparkgate::{
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 
+use crate::in_memory::settings;
 use crate::world::{World, eventually};
 
 const RELEASES: [&str; 5] = ["3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0"];
@@ -163,7 +164,7 @@ async fn the_default_of_a_tenant_applies_below_named_defaults(pool: PgPool) {
     std::fs::create_dir(dir.path().join("defaults")).unwrap();
     std::fs::write(dir.path().join("defaults/etl.conf"), format!("{SPARK_VERSION} 4.1\n")).unwrap();
     let spark = SparkSettings { submitter: Submitter::read(dir.path()).unwrap(), ..all_lines() };
-    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+    let settings = Settings { kept_log: 0, ..settings(spark) };
     let tenant = json!({"namespaces": [namespace], "sparkVersions": ["3.5", "4.1.4"], "defaultSparkVersion": "3.5"});
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(json!({"authentication": {}, "tenants": {"red": tenant}}).to_string().as_bytes()).unwrap();

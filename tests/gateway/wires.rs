@@ -15,7 +15,7 @@ use sparkgate::{
     access::Role,
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{AccessFile, Caps, CleanUpSettings, KeyRequest, Service, Settings, SparkSettings, Submitter},
+    service::{AccessFile, CleanUpSettings, KeyRequest, Service, Settings, SparkSettings, Submitter},
     store::Store,
     submission::SubmissionId,
 };
@@ -23,6 +23,7 @@ use sqlx::PgPool;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt;
 
+use crate::in_memory::settings;
 use crate::world::{World, eventually};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -195,7 +196,7 @@ async fn serving(world: &World, access: &std::path::Path) -> Service {
     ];
     let defaults = defaults.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let spark = SparkSettings::new("4.3.0".parse().unwrap(), defaults, Submitter::default(), "tester".to_owned());
-    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+    let settings = Settings { kept_log: 0, ..settings(spark) };
     let access = AccessFile::open(access.to_owned(), settings).unwrap();
     let store = Store::new(world.pool.clone());
     Service::new(store, cluster, access).await.unwrap()

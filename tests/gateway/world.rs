@@ -1,6 +1,6 @@
 //! A gateway with its own database and namespace, driven step by step.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -10,18 +10,20 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::{Cluster, ClusterSettings},
-    service::{Caps, Error, Service, Settings, Setup, SparkSettings, Status, Submitter},
+    service::{Error, Service, Settings, Setup, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
 };
-use sqlx::PgPool;
-use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::{
+pub(crate) use sparkgate_testing::wait::eventually;
+use sparkgate_testing::{
     fault_proxy::FaultProxy,
     kube_apiserver::{GATEWAY, KubeApiserver},
 };
+use sqlx::PgPool;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::in_memory;
 
 pub(crate) struct World {
     pub(crate) service: Service,
@@ -109,7 +111,7 @@ impl World {
         spark: SparkSettings,
         finalizer: bool,
     ) -> Self {
-        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
+        let settings = Settings { outcome_finalizer: finalizer, ..in_memory::settings(spark) };
         let parts = Box::new((store, cluster, Setup::from(settings)));
         let (service, living) = started(&parts).await;
         let admin = KubeApiserver::start().await.admin().await;
@@ -315,20 +317,4 @@ pub(crate) async fn api_server() -> SocketAddr {
     let begin = text.find("https://").unwrap() + "https://".len();
     let length = text[begin..].find('\'').unwrap();
     text[begin..begin + length].parse().unwrap()
-}
-
-/// Repeats the call until it succeeds, for half a minute.
-pub(crate) async fn eventually<T, E, F>(attempt: impl Fn() -> F) -> T
-where
-    E: std::fmt::Debug,
-    F: Future<Output = Result<T, E>>,
-{
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    loop {
-        match attempt().await {
-            Ok(value) => return value,
-            Err(error) => assert!(tokio::time::Instant::now() < deadline, "still {error:?}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

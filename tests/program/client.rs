@@ -1,4 +1,4 @@
-//! The client's commands with the real gateway: `tests/cli` plays the faults; this test shows that both sides interpret
+//! The client's commands with the real gateway: `tests/program/cli` plays the faults; this test shows that both sides interpret
 //! the protocol in the same way.
 
 use std::{
@@ -8,11 +8,9 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::{gateway::sparkgate, process::free_address};
 
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
-    process::{free_address, sparkgate},
-};
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 struct Client<'a>(&'a Dev);
 

@@ -9,9 +9,8 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::{gateway::until, process::free_address};
 use tempfile::TempDir;
-
-use crate::process::{free_address, until};
 
 pub(crate) struct Collector {
     address: SocketAddr,

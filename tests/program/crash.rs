@@ -10,12 +10,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
-
-use crate::{
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate},
     kube_apiserver::{ADMIN, GATEWAY, KubeApiserver},
-    process::{Gateway, free_address, sparkgate},
+    process::free_address,
 };
+use sqlx::{Connection, PgConnection};
 
 /// A driver that waits for a file and exits with the code in it, and ignores all signals before.
 const PLAYED_SPARK: &str = "#!/bin/sh

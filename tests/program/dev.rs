@@ -3,10 +3,10 @@
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Mutex};
 
 use serde_json::{Value, json};
-
-use crate::{
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate, until},
     http,
-    process::{Gateway, free_address, sparkgate, until},
+    process::free_address,
 };
 
 /// One test at a time: each runs several JVMs, and the machine may be small.

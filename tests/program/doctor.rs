@@ -21,15 +21,15 @@ use kube::{
 use rcgen::{CertificateParams, KeyPair};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate, until},
+    kube_apiserver::{ADMIN, KubeApiserver},
+};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::{
-    crash::Place,
-    kube_apiserver::{ADMIN, KubeApiserver},
-    process::{Gateway, sparkgate, until},
-};
+use crate::crash::Place;
 
 const PAGE: &str = include_str!("../../docs/operate/operations.md");
 
@@ -546,7 +546,7 @@ async fn a_lineage_server_has_to_answer_and_to_take_the_token() {
         let url = format!("--openlineage-url={}", lineage_server(status));
         patient.examine(&[&url]).assert("openlineage", level);
     }
-    let nothing = format!("--openlineage-url=http://{}/", crate::process::free_address());
+    let nothing = format!("--openlineage-url=http://{}/", sparkgate_testing::process::free_address());
     patient.examine(&[&nothing]).assert("openlineage", "failure");
     let url = format!("--openlineage-url={}", lineage_server("200 OK"));
     let token = patient.write("lineage-token", "SEKRETPW", 0o644);

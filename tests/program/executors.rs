@@ -4,12 +4,9 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use serde_json::{Value, json};
+use sparkgate_testing::{gateway::until, http, process::free_address};
 
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
-    http,
-    process::{free_address, until},
-};
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 const TEMPLATE: &str = r#"
 apiVersion: v1

@@ -7,12 +7,9 @@ use std::{
 };
 
 use serde_json::json;
+use sparkgate_testing::{gateway::until, http, process::free_address};
 
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
-    http,
-    process::{free_address, until},
-};
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 /// An application whose executors write lines with numbers, slowly enough for a gateway to be killed meanwhile.
 const APP: &str = "import sys, time

@@ -1,16 +1,10 @@
-//! The program as a user runs it: real processes, a real Spark, real clients.
+//! The program as a user runs it: real processes, a real Spark, real clients. `cli` has the commands of the client, `monitoring` the
+//! metrics in a real Prometheus.
 //!
 //! Requires what `make test` provides: `DATABASE_URL`, the kube-apiserver's binaries, `SPARK_HOME` (4.3),
-//! `SPARK_HOME_3_5` and `SPARKGATE_COLLECTOR`.
+//! `SPARK_HOME_3_5`, `SPARKGATE_COLLECTOR`, `prometheus` and `promtool`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/fault_proxy.rs"]
-mod fault_proxy;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 
 mod client;
 mod collector;
@@ -19,8 +13,6 @@ mod dev;
 mod doctor;
 mod executors;
 mod history;
-mod http;
-mod process;
 mod reload;
 mod render;
 mod settings;
@@ -30,3 +22,6 @@ mod start;
 mod traces;
 mod uninstall;
 mod uploads;
+
+mod cli;
+mod monitoring;

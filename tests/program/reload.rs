@@ -12,14 +12,15 @@ use std::{
 };
 
 use serde_json::json;
-use tempfile::TempDir;
-
-use crate::{
-    crash::Place,
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate, until},
     http,
     kube_apiserver::KubeApiserver,
-    process::{Gateway, free_address, sparkgate, until},
+    process::free_address,
 };
+use tempfile::TempDir;
+
+use crate::crash::Place;
 
 /// A gateway with a file of settings.
 struct World {

@@ -6,8 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-
-use crate::process::sparkgate;
+use sparkgate_testing::gateway::sparkgate;
 
 fn render(version: &str, request: &Value) -> Output {
     render_with(&["--spark-version", version], request)

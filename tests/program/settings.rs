@@ -7,9 +7,8 @@ use std::{
 };
 
 use serde_json::Value;
+use sparkgate_testing::gateway::sparkgate;
 use tempfile::TempDir;
-
-use crate::process::sparkgate;
 
 fn file(dir: &TempDir, text: &str) -> PathBuf {
     let path = dir.path().join("sparkgate.toml");

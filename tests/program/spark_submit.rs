@@ -2,10 +2,12 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{
-    dev::{Dev, ONE_AT_A_TIME},
-    process::{Gateway, free_address, until},
+use sparkgate_testing::{
+    gateway::{Gateway, until},
+    process::free_address,
 };
+
+use crate::dev::{Dev, ONE_AT_A_TIME};
 
 fn home(variable: &str) -> PathBuf {
     PathBuf::from(std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make test`")))

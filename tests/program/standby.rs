@@ -10,12 +10,11 @@ use std::{
 };
 
 use sparkgate::store::{ConnectError, DatabaseSettings, Horizon, LostNumbers, Store};
+use sparkgate_testing::{fault_proxy::FaultProxy, postgres::SCRIPT, process::free_address};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
-
-use crate::{fault_proxy::FaultProxy, process::free_address};
 
 /// A Postgres server that ends with the test.
 struct Postgres {
@@ -37,7 +36,7 @@ impl Postgres {
     async fn start_again(&mut self) {
         self.stop();
         let log = File::create(self.file("log")).unwrap();
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
+        let mut command = Command::new(SCRIPT);
         command.arg(self.file("server")).arg(self.port.to_string()).stdin(Stdio::null());
         self.server = Some(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
         self.connected().await;
@@ -73,7 +72,7 @@ impl Postgres {
         let dir = TempDir::with_prefix("sparkgate-standby-").unwrap();
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
         let mut standby = Self { dir, port: free_address().port(), server: None };
-        let mut copy = tokio::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
+        let mut copy = tokio::process::Command::new(SCRIPT);
         copy.arg(self.file("server")).arg(self.port.to_string()).args(["--client", "pg_basebackup", "--pgdata"]);
         let copied = copy.arg(standby.file("server/data")).args(["--checkpoint=fast", "--no-sync"]).output().await;
         let copied = copied.unwrap();

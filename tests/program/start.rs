@@ -6,14 +6,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tempfile::NamedTempFile;
-
-use crate::{
-    crash::Place,
+use sparkgate_testing::{
+    gateway::{sparkgate, until},
     http,
     kube_apiserver::KubeApiserver,
-    process::{free_address, sparkgate, until},
+    process::free_address,
 };
+use tempfile::NamedTempFile;
+
+use crate::crash::Place;
 
 fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap();

@@ -10,13 +10,16 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate, until},
+    http,
+    kube_apiserver::{ADMIN, KubeApiserver},
+    process::free_address,
+};
 
 use crate::{
     collector::{Collector, Span},
     crash::{Node, Place},
-    http,
-    kube_apiserver::{ADMIN, KubeApiserver},
-    process::{Gateway, free_address, sparkgate, until},
 };
 
 /// A driver that writes its trace to the file in its last argument.

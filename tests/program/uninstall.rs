@@ -6,12 +6,12 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
-
-use crate::{
-    crash::Place,
+use sparkgate_testing::{
+    gateway::sparkgate,
     kube_apiserver::{GATEWAY, KubeApiserver},
-    process::sparkgate,
 };
+
+use crate::crash::Place;
 
 #[tokio::test]
 async fn finalizers_of_our_drivers_are_removed_and_no_others() {

@@ -9,13 +9,14 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
+use sparkgate_testing::{
+    gateway::{Gateway, sparkgate, until},
+    kube_apiserver::KubeApiserver,
+    process::free_address,
+};
 use sqlx::{Connection, PgConnection};
 
-use crate::{
-    crash::Place,
-    kube_apiserver::KubeApiserver,
-    process::{Gateway, free_address, sparkgate, until},
-};
+use crate::crash::Place;
 
 const MIB: usize = 1 << 20;
 /// More than one part.

@@ -10,9 +10,6 @@ mod cluster;
 mod counts;
 mod differential;
 mod flaw;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
-#[path = "../support/kube.rs"]
-mod kube_apiserver;
 mod kubelet;
 mod links;
 mod names;

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use sparkgate::store::{ConnectError, DatabaseSettings, Store};
+use sparkgate_testing::wait::until;
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, postgres::PgConnectOptions};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use tokio::{task::JoinHandle, time::sleep};
 use uuid::Uuid;
 
 /// Creates the table that `sparkgate` creates in an empty database, so that a trigger can be added to it.
@@ -199,7 +197,10 @@ async fn an_index_that_was_left_half_done_is_built_anew(pool: PgPool) {
         let mut other = connection(&one).await;
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
             AND wait_event_type = 'Lock' AND query LIKE '%CREATE%INDEX CONCURRENTLY%'";
-        until(async || sqlx::query(kill).fetch_all(&mut other).await.unwrap().len() == 1).await;
+        until("the migration waits for a lock", async || {
+            sqlx::query(kill).fetch_all(&mut other).await.unwrap().len() == 1
+        })
+        .await;
         assert!(migrating.await.unwrap().unwrap_err().may_pass());
         let invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid";
         let invalid: i64 = sqlx::query_scalar(invalid).fetch_one(&mut other).await.unwrap();
@@ -236,7 +237,7 @@ async fn a_migration_waits_for_a_table_for_a_moment_even_if_an_index_is_to_be_bu
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
         AND application_name = 'sparkgate')";
     let (mut tries, mut waited, mut accepted) = (0, false, 0);
-    until(async || {
+    until("the migration tries again", async || {
         let now: bool = sqlx::query_scalar(waits).fetch_one(&mut eye).await.unwrap();
         tries += u32::from(waited && !now);
         waited = now;
@@ -269,7 +270,10 @@ async fn an_index_that_an_ended_process_was_building_is_finished_and_not_built_a
     };
     let first = start();
     let mut eye = connection(&one).await;
-    until(async || sqlx::query_scalar::<_, i64>(OID).fetch_optional(&mut eye).await.unwrap().is_some()).await;
+    until("the migration has its lock", async || {
+        sqlx::query_scalar::<_, i64>(OID).fetch_optional(&mut eye).await.unwrap().is_some()
+    })
+    .await;
     let oid: i64 = sqlx::query_scalar(OID).fetch_one(&mut eye).await.unwrap();
     // SIGTERM.
     first.abort();
@@ -278,7 +282,8 @@ async fn an_index_that_an_ended_process_was_building_is_finished_and_not_built_a
     // It waits for the backend of the first, which waits for the transaction.
     let asks = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
         AND query LIKE 'SELECT pg_try_advisory_lock%')";
-    until(async || sqlx::query_scalar(asks).fetch_one(&mut eye).await.unwrap()).await;
+    until("the next one waits for the first", async || sqlx::query_scalar(asks).fetch_one(&mut eye).await.unwrap())
+        .await;
     assert!(!next.is_finished());
     sqlx::raw_sql("COMMIT").execute(&mut beside).await.unwrap();
     next.await.unwrap().unwrap();
@@ -306,13 +311,4 @@ async fn another_index_of_the_same_name_is_replaced(pool: PgPool) {
         server.drop("one").await;
     }
     server.drop("whole").await;
-}
-
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !is_so().await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("the condition isn't met"));
 }

@@ -9,6 +9,7 @@ mod trouble;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use sparkgate_testing::webhook::Webhook;
 
 use self::{
     others::{Others, Took},
@@ -21,7 +22,6 @@ use crate::{
     report::{Bar, Report},
     samples::Samples,
     servers::{Database, Kubernetes},
-    webhook::Webhook,
 };
 
 const BAD: &str = "team-a";

@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use sparkgate_testing::{kube_apiserver::KUBE_SERVERS, rights};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::{kubeconfig, rights};
+use super::kubeconfig;
 use crate::{bench::Bench, gateway::free_port, load::kubernetes::Client, process::Process};
 
 /// The audit policy: logs all writes, without their objects.
@@ -48,7 +49,7 @@ impl Kubernetes {
         let of_gateway = directory.path().join(GATEWAY);
         std::fs::create_dir(&of_gateway).context("creating a directory")?;
         kubeconfig::write(&of_gateway, &url, Some(&authority), &tokens[1])?;
-        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
+        let script = Command::new(KUBE_SERVERS)
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
             .arg(directory.path())
             .args([port, etcd, peer].map(|port| port.to_string()))

@@ -1,7 +1,24 @@
-//! What the tests and benchmarks of several crates share. Nothing else depends on it.
+//! What tests and benchmarks share: the servers that a gateway needs, proxies and scripts that break them, clients, and the gateway as a
+//! process. Nothing else depends on it.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+pub mod browser;
+pub mod dice;
+pub mod fault_proxy;
+pub mod gateway;
+pub mod guard;
+pub mod http;
+pub mod kube_apiserver;
+pub mod postgres;
+pub mod process;
+pub mod receiver;
+pub mod request;
+pub mod rights;
 mod tls;
 mod token_key;
+pub mod wait;
+pub mod webhook;
 
 pub use tls::SelfSigned;
 pub use token_key::TokenKey;

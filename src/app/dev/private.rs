@@ -11,12 +11,10 @@ use std::{
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{
-    access::{ApiKey, Role},
-    app::settings::Database,
-    service::{ApiKeys, KeyRequest},
-    store::Store,
-};
+use crate::app::settings::Database;
+use sparkgate_access::{ApiKey, Role};
+use sparkgate_service::{ApiKeys, KeyRequest};
+use sparkgate_store::Store;
 
 /// Every client needs an API key. The tenant is that of a `dev` without a token.
 const ACCESS: &str = "authentication: {apiKeys: {enabled: true}}\ntenants: {default: {namespaces: ['*']}}\n";

@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use super::{child::SandboxProcess, process::gone};
-use crate::sandbox::postgres::PrivatePostgres;
+use sparkgate_sandbox::postgres::PrivatePostgres;
 
 /// Ends with an error when Postgres or the sandbox has ended.
 pub(super) async fn supervise(sandbox: &mut SandboxProcess, postgres: &PrivatePostgres) -> anyhow::Result<()> {

@@ -11,19 +11,17 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use x509_parser::parse_x509_certificate;
 
-use crate::{
-    access::Access,
-    app::{
-        settings::{Logs, Serve},
-        telemetry::log_filter,
-        traces::Traces,
-    },
-    cluster::Cluster,
-    service::{
-        AccessFile, EncryptionKeys, Settings, SparkSettings,
-        doctor::{Finding, check_logs},
-        error_chain,
-    },
+use crate::app::{
+    settings::{Logs, Serve},
+    telemetry::log_filter,
+    traces::Traces,
+};
+use sparkgate_access::Access;
+use sparkgate_cluster::Cluster;
+use sparkgate_service::{
+    AccessFile, EncryptionKeys, Settings, SparkSettings,
+    doctor::{Finding, check_logs},
+    error_chain,
 };
 
 /// A certificate that expires sooner is reported. Those of cert-manager are renewed a month before.

@@ -4,16 +4,14 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 
-use crate::{
-    api::HttpSettings,
-    app::{audit_log::AuditLog, settings::Serve},
-    cluster::Cluster,
-    service::{
-        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, Setup, SparkSettings,
-        error_chain,
-    },
-    store::{ConnectError, Store},
+use crate::app::{audit_log::AuditLog, settings::Serve};
+use sparkgate_cluster::Cluster;
+use sparkgate_http::HttpSettings;
+use sparkgate_service::{
+    self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, Setup, SparkSettings,
+    error_chain,
 };
+use sparkgate_store::{ConnectError, Store};
 
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -71,7 +69,7 @@ impl Parts {
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
         let service = async || Service::new(store.clone(), cluster.clone(), setup.clone()).await;
-        let service = patiently(service, service::Error::may_pass).await?;
+        let service = patiently(service, sparkgate_service::Error::may_pass).await?;
         if let Some((store, _)) = &setup.files {
             tracing::info!(store = store.name(), "uploaded files are kept");
         }

@@ -11,15 +11,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    app::{
-        arguments::{Arguments, LoadError, ResolvedSettings},
-        settings::{Limits, Serve, Spark, SparkFiles, is_reloaded},
-        telemetry::{LogFilter, log_filter},
-    },
-    metrics::file_read,
-    service::{Service, WATCH_PERIOD},
+use crate::app::{
+    arguments::{Arguments, LoadError, ResolvedSettings},
+    settings::{Limits, Serve, Spark, SparkFiles, is_reloaded},
+    telemetry::{LogFilter, log_filter},
 };
+use sparkgate_metrics::file_read;
+use sparkgate_service::{Service, WATCH_PERIOD};
 
 /// The name of these files in metrics.
 const METRIC: &str = "settings";

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::time_or_off::TimeOrOff;
-use crate::service::CleanUpSettings;
+use sparkgate_service::CleanUpSettings;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Clean-up")]

@@ -12,7 +12,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use crate::api::closest;
+use sparkgate_http::closest;
 
 /// A file of settings.
 pub(in crate::app) struct SettingsFile {

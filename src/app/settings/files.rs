@@ -6,10 +6,8 @@ use anyhow::Context;
 use clap::Args;
 
 use super::time_or_off::TimeOrOff;
-use crate::{
-    files::FileStore,
-    service::{FileSettings, Pace},
-};
+use sparkgate_files::FileStore;
+use sparkgate_service::{FileSettings, Pace};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Uploaded files")]

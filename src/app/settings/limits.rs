@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::time_or_off::TimeOrOff;
-use crate::service::Caps;
+use sparkgate_service::Caps;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits of submissions")]

@@ -4,10 +4,8 @@ use anyhow::Context;
 use clap::Args;
 
 use super::{files::Size, kept_log::KeptLog};
-use crate::{
-    files::{CollectedLogs, FileStore},
-    service::LogStoreSettings,
-};
+use sparkgate_files::{CollectedLogs, FileStore};
+use sparkgate_service::LogStoreSettings;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Logs of drivers and executors")]

@@ -2,10 +2,8 @@
 
 use clap::Args;
 
-use crate::{
-    access::is_price,
-    service::{Price, PriceSettings},
-};
+use sparkgate_access::is_price;
+use sparkgate_service::{Price, PriceSettings};
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Prices")]

@@ -11,12 +11,10 @@ use anyhow::{Context, bail};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
 use super::{CleanUp, Database, Files, Limits, LogStore, Prices, SparkUi, Webhooks};
-use crate::{
-    api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
-    cluster::ClusterSettings,
-    service::{SparkSettings, Submitter},
-    spark::{SecretPattern, SparkVersion, parse_properties},
-};
+use sparkgate_cluster::ClusterSettings;
+use sparkgate_http::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies};
+use sparkgate_service::{SparkSettings, Submitter};
+use sparkgate_spark::{SecretPattern, SparkVersion, parse_properties};
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Serve {

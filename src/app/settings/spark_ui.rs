@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 
 use super::time_or_off::TimeOrOff;
-use crate::service::{HistoryUrl, SparkUiSettings, UiOrigin};
+use sparkgate_service::{HistoryUrl, SparkUiSettings, UiOrigin};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Spark UIs")]

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::submission::parse_duration;
+use sparkgate_submission::parse_duration;
 
 /// A duration, or `off` for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fmt, ops::RangeInclusive, path::PathBuf, str::FromStr};
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 
-use crate::service::{LineageServer, WebhookSettings};
+use sparkgate_service::{LineageServer, WebhookSettings};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Webhooks")]

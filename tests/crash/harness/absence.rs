@@ -3,10 +3,10 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use futures::future::join_all;
+use sparkgate_testing::process::until;
 
 use super::{
     oracle::{Unseen, Verdict, judge},
-    process::until,
     world::World,
 };
 

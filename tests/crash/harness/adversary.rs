@@ -13,11 +13,11 @@ use kube::{
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
+use sparkgate_testing::dice::Dice;
 use sqlx::{FromRow, PgPool};
 use tokio::time::timeout;
 
 use super::{
-    dice::Dice,
     truth::{ANNOTATIONS_OVERWRITTEN, ANNOTATIONS_TAKEN, LABEL_OVERWRITTEN, PodTruth, Truth},
     world::World,
 };

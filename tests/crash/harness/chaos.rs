@@ -3,21 +3,21 @@
 
 use std::{sync::Arc, time::Duration};
 
+use sparkgate_testing::dice::Dice;
+use sparkgate_testing::{
+    fault_proxy::{Fault, Way},
+    webhook::{self, Conduct, Webhook},
+};
 use sqlx::{ConnectOptions, Executor, PgPool};
 use tokio::time::{Instant, sleep};
 
 use super::{
     adversary::Adversary,
-    dice::Dice,
     locks::hold,
     pages::PAGES,
     replica::Replica,
     servers::{Kubernetes, Postgres, grant, revoke},
     world::World,
-};
-use crate::{
-    fault_proxy::{Fault, Way},
-    webhook::{self, Conduct, Webhook},
 };
 
 /// The number of faults of each kind.

@@ -10,13 +10,13 @@ use std::{
 };
 
 use serde_json::json;
+use sparkgate_testing::dice::Dice;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, sleep_until},
 };
 
 use super::{
-    dice::Dice,
     http::{Gateway, NoReply, Reply, get, post},
     plan::Job,
     tenants::Tenant,

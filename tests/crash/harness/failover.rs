@@ -2,11 +2,11 @@
 
 use std::{mem, path::PathBuf, time::Duration};
 
+use sparkgate_testing::dice::Dice;
 use tokio::time::{Instant, sleep};
 
 use super::{
     chaos::kill_replicas,
-    dice::Dice,
     oracle::{Unseen, Verdict, judge},
     world::World,
 };

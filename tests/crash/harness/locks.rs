@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use sparkgate_testing::dice::Dice;
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
-
-use super::dice::Dice;
 
 const LIMIT: Duration = Duration::from_secs(3);
 

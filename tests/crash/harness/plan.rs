@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::dice::Dice;
+use sparkgate_testing::dice::Dice;
 
 /// How a driver ends if nothing else intervenes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use std::{
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use serde_json::{Value, json};
+use sparkgate_testing::dice::Dice;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -17,7 +18,6 @@ use tokio::{
 };
 
 use super::{
-    dice::Dice,
     history::History,
     http::{Gateway, NoReply, get, post as send},
     tenants::Tenant,

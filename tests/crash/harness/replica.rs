@@ -9,16 +9,15 @@ use std::{
 };
 
 use rustix::process::Signal;
-use tokio::time::{Instant, sleep};
-
-use super::{
+use sparkgate_testing::fault_proxy::{Fault, FaultProxy};
+use sparkgate_testing::{
     dice::Dice,
     guard::guard,
-    pages::PageProxy,
     process::{Process, free_port, until},
-    servers::Servers,
 };
-use crate::fault_proxy::{Fault, FaultProxy};
+use tokio::time::{Instant, sleep};
+
+use super::{pages::PageProxy, servers::Servers};
 
 /// The number of the replica that reaches the API server through a proxy which answers by itself at times.
 const BEHIND_PAGES: usize = 1;

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use futures::future::join_all;
+use sparkgate_testing::process::until;
 
 use super::{
     http::get,
     oracle::{Unseen, Verdict, judge},
     plan::{Ending, Job},
-    process::until,
     truth::PodTruth,
     world::World,
 };

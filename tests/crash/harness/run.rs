@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use sparkgate_testing::guard::guard;
 use tokio::time::Instant;
 
 use super::{
     chaos::{Blows, storm},
-    guard::guard,
     oracle::{Unseen, judge},
     readers::Readers,
     replica::Replica,

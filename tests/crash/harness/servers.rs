@@ -1,14 +1,13 @@
 //! The servers that a run kills and restarts: one set per process, used by one run at a time.
 
 mod kubernetes;
-mod postgres;
 
 use std::sync::LazyLock;
 
+pub(crate) use sparkgate_testing::postgres::Postgres;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub(crate) use kubernetes::{Kubernetes, grant, revoke};
-pub(crate) use postgres::Postgres;
 
 pub(crate) struct Servers {
     pub(crate) postgres: Postgres,
@@ -22,7 +21,8 @@ pub(crate) struct Borrowed(MutexGuard<'static, Option<Servers>>);
 
 pub(crate) async fn borrow() -> Borrowed {
     let mut servers = SERVERS.lock().await;
-    let all = servers.get_or_insert_with(|| Servers { postgres: Postgres::new(), kubernetes: Kubernetes::new() });
+    let all =
+        servers.get_or_insert_with(|| Servers { postgres: Postgres::new("postgres"), kubernetes: Kubernetes::new() });
     all.postgres.start();
     all.kubernetes.start();
     all.postgres.ready().await;

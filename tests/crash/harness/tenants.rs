@@ -9,14 +9,15 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
+use sparkgate_testing::webhook::{Conduct, Webhook};
+use sparkgate_testing::{dice::Dice, guard::guard, process::until};
 use tokio::{
     net::TcpListener,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
-use super::{chaos::Blows, dice::Dice, guard::guard, process::until};
-use crate::webhook::{Conduct, Webhook};
+use super::chaos::Blows;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tenant {

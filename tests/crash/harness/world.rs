@@ -7,6 +7,8 @@ use std::{
 };
 
 use kube::Client;
+use sparkgate_testing::webhook::{Conduct, Webhook};
+use sparkgate_testing::{dice::Dice, process::until};
 use sqlx::PgPool;
 use tokio::{
     sync::watch,
@@ -17,17 +19,14 @@ use tokio::{
 use super::{
     adversary::Deeds,
     clients::Clients,
-    dice::Dice,
     history::History,
     http::Gateway,
     kubelet::Kubelet,
-    process::until,
     replica::Replica,
     servers::{Borrowed, borrow, grant},
     tenants::{self, Neighbours, Tenant},
     truth::Truth,
 };
-use crate::webhook::{Conduct, Webhook};
 
 /// What a world has besides a namespace and its replicas.
 #[derive(Debug, Clone, Copy, Default)]

@@ -14,15 +14,13 @@ use sparkgate::{
     service::{Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog, Service, Setup},
     submission::{DriverState, SubmissionId},
 };
+use sparkgate_testing::fault_proxy::FaultProxy;
 use sqlx::PgPool;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    fault_proxy::FaultProxy,
-    world::{World, eventually},
-};
+use crate::world::{World, eventually};
 
 /// A Spark that runs the last argument of its driver as a shell command.
 const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";

@@ -18,11 +18,9 @@ use sparkgate::{
     cluster::{Cluster, WatchPace, labels},
     submission::{Installation, Phase, SubmissionId},
 };
+use sparkgate_testing::{kube_apiserver::KubeApiserver, rights};
 
-use crate::{
-    cluster::{Body, Pod as Model},
-    kube_apiserver::{KubeApiserver, rights},
-};
+use crate::cluster::{Body, Pod as Model};
 
 pub(super) struct Kubernetes {
     /// The administrator's client.

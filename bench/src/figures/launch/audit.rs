@@ -9,8 +9,7 @@ use std::{
 
 use anyhow::Context;
 use serde::Deserialize;
-
-use crate::servers::rights;
+use sparkgate_testing::rights;
 
 /// Requests by verb and resource, for so many jobs.
 #[derive(Debug, Clone, Default)]

@@ -14,13 +14,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
-
-use crate::{
-    harness::{
-        guard::guard,
-        process::{Process, free_port, until},
-    },
-    rights::{self, Grant},
+use sparkgate_testing::rights::{self, Grant};
+use sparkgate_testing::{
+    guard::guard,
+    process::{Process, free_port, until},
 };
 
 /// Logs creates of pods with their replies, which contain the uid. The other requests about pods help with debugging.

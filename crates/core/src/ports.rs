@@ -1,0 +1,197 @@
+//! Ports: what a feature may do in the life of a submission, and when.
+//!
+//! The core accepts and launches submissions, and knows no feature. A feature is an [`Attachment`]: the core calls the attachments one
+//! after the other, in the order in which [`crate::Service`] lists them, at these points:
+//!
+//! | port | when | what the argument requires of it |
+//! |---|---|---|
+//! | `validate` | a request was read | no effect; also for a dry run |
+//! | `check` | before a number is allocated | reads only; also for a dry run |
+//! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
+//! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
+//! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored |
+//!
+//! A port that has nothing to do returns `None`, which costs nothing.
+//!
+//! What a feature keeps for submissions outlives some of them: a [`Sweep`] deletes what no submission refers to any more. One replica
+//! sweeps for all, under a lease.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::leadership::clock::DatabaseClock;
+use sparkgate_cluster::Manifest;
+use sparkgate_common::error::Error;
+use sparkgate_requests::options::SubmissionOptions;
+use sparkgate_spark::{CreateSubmissionRequest, Refusal};
+use sparkgate_submission::SubmissionId;
+
+/// What is left to do at a port.
+pub type Step<'a, T> = Option<BoxFuture<'a, Result<T, Error>>>;
+
+/// A feature, at the points of a submission's life at which it may act.
+pub trait Attachment: Send + Sync {
+    /// Checks the request by itself.
+    fn validate(&self, _: &Proposed<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Checks the request against what is stored.
+    fn check<'a>(&'a self, _: &'a Proposed<'a>) -> Step<'a, ()> {
+        None
+    }
+
+    /// Stores what belongs to the submission.
+    fn attach<'a>(&'a self, _: &'a SubmissionId, _: &'a Proposed<'a>) -> Step<'a, ()> {
+        None
+    }
+
+    /// Removes what was attached to a submission that isn't accepted. Called only if `attach` had something to do.
+    fn detach<'a>(&'a self, _: &'a SubmissionId) -> Step<'a, ()> {
+        None
+    }
+
+    /// Completes the objects of an attempt, or says why it can't be launched.
+    fn resolve<'a>(&'a self, _: &'a Attempt<'a>, _: &'a mut Manifest) -> Step<'a, Resolution> {
+        None
+    }
+}
+
+/// The clean-up of what a feature keeps.
+pub trait Sweep: Send + Sync {
+    /// The name of the lease.
+    fn lease(&self) -> &'static str;
+
+    /// Whether the feature keeps anything.
+    fn is_needed(&self) -> bool;
+
+    /// Runs rounds without an end. Nothing is deleted for its age while the clock of the database is doubted.
+    fn rounds<'a>(&'a self, clock: &'a DatabaseClock) -> BoxFuture<'a, ()>;
+}
+
+/// A submission that isn't accepted yet.
+pub struct Proposed<'a> {
+    pub tenant: &'a str,
+    pub principal: &'a str,
+    pub request: &'a CreateSubmissionRequest,
+    pub options: &'a SubmissionOptions,
+}
+
+/// A claimed attempt that is about to be launched.
+pub struct Attempt<'a> {
+    pub id: &'a SubmissionId,
+    pub namespace: &'a str,
+    /// An earlier try has created the pod.
+    pub is_begun: bool,
+}
+
+/// Whether an attempt can be launched.
+#[derive(Debug)]
+pub enum Resolution {
+    Ready,
+    /// Not now: the same attempt is tried again later.
+    Wait(Wait),
+    /// Never: the submission ends.
+    Refused(NoLaunch),
+}
+
+/// Why a launch waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// A word for the row.
+    pub reason: &'static str,
+    /// The `result` in metrics.
+    pub result: &'static str,
+    pub message: String,
+}
+
+/// Why an attempt is not launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoLaunch {
+    /// A word for the row.
+    pub reason: &'static str,
+    pub message: String,
+}
+
+impl NoLaunch {
+    /// The stored objects can't be used.
+    pub fn unreadable(message: String) -> Self {
+        Self { reason: "Unreadable", message }
+    }
+}
+
+/// The attachments of a service, in their order.
+pub struct Attachments(Vec<Arc<dyn Attachment>>);
+
+/// The attachments that stored something for a submission.
+#[must_use]
+pub struct Attached<'a>(Vec<&'a dyn Attachment>);
+
+impl Attachments {
+    pub fn new(all: Vec<Arc<dyn Attachment>>) -> Self {
+        Self(all)
+    }
+
+    fn each(&self) -> impl Iterator<Item = &dyn Attachment> {
+        self.0.iter().map(|one| &**one)
+    }
+
+    /// # Errors
+    /// The first refusal.
+    pub fn validate(&self, proposed: &Proposed<'_>) -> Result<(), Refusal> {
+        self.each().try_for_each(|one| one.validate(proposed))
+    }
+
+    /// # Errors
+    /// The first.
+    pub async fn check(&self, proposed: &Proposed<'_>) -> Result<(), Error> {
+        for step in self.each().filter_map(|one| one.check(proposed)) {
+            step.await?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The first. What the others stored is removed.
+    pub async fn attach(&self, id: &SubmissionId, proposed: &Proposed<'_>) -> Result<Attached<'_>, Error> {
+        let mut attached = Attached(Vec::new());
+        for one in self.each() {
+            let Some(step) = one.attach(id, proposed) else { continue };
+            attached.0.push(one);
+            if let Err(error) = step.await {
+                // A sweep finds what is left.
+                let _ = attached.detach(id).await;
+                return Err(error);
+            }
+        }
+        Ok(attached)
+    }
+
+    /// Returns the first resolution that isn't [`Resolution::Ready`], if there is one.
+    ///
+    /// # Errors
+    /// The first.
+    pub async fn resolve(&self, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Resolution, Error> {
+        for one in self.each() {
+            let Some(step) = one.resolve(attempt, manifest) else { continue };
+            match step.await? {
+                Resolution::Ready => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Resolution::Ready)
+    }
+}
+
+impl Attached<'_> {
+    /// # Errors
+    /// The first; the others are removed nevertheless.
+    pub async fn detach(self, id: &SubmissionId) -> Result<(), Error> {
+        let mut detached = Ok(());
+        for step in self.0.into_iter().filter_map(|one| one.detach(id)) {
+            detached = detached.and(step.await);
+        }
+        detached
+    }
+}

@@ -1,0 +1,37 @@
+//! The document of one submission: what is shown of it, and of what features know of it.
+
+use super::{Submissions, failure_reason::FailureReason};
+use crate::usage::Usage;
+use sparkgate_common::error::Error;
+use sparkgate_store::{SparkSummary, Submission, SubmissionDocument, SubmissionUsage};
+use sparkgate_submission::SubmissionId;
+use sparkgate_tenancy::session::Session;
+
+/// A submission with what features know of it.
+#[derive(Debug)]
+pub struct Document {
+    pub submission: Submission,
+    /// Why it failed, or doesn't run yet.
+    pub why: Option<FailureReason>,
+    /// `None` before its first pod.
+    pub usage: Option<SubmissionUsage>,
+    /// What its driver said last of its jobs and stages.
+    pub spark: Option<SparkSummary>,
+}
+
+impl Submissions {
+    /// Returns the document of a submission that the caller may see, or `None` if none has that id. Reads the database once; while the
+    /// driver starts, also the events of its pod.
+    pub async fn document(
+        &self,
+        caller: &Session,
+        id: &SubmissionId,
+        usage: &Usage,
+    ) -> Result<Option<Document>, Error> {
+        let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
+        let Some(SubmissionDocument { submission, usage, spark, archive }) = read else { return Ok(None) };
+        let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
+        let why = self.reason(&submission, archived).await;
+        Ok(Some(Document { submission, why, usage, spark }))
+    }
+}

@@ -1,0 +1,183 @@
+//! The differences between two runs of the same name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{
+    form,
+    layout::{badge, word},
+    text::moment,
+};
+use crate::{
+    id::{find, not_found as no_such_submission},
+    problem::Problem,
+    state::AppState,
+};
+use sparkgate_service::{Filter, Session, Submission};
+use sparkgate_submission::SubmissionId;
+
+/// How many runs can be chosen.
+const RUNS: usize = 20;
+/// How many submissions are read to find them: names are found by their beginning.
+const READ: u32 = 100;
+
+/// A run and what it is compared with.
+pub(super) struct Comparison {
+    id: SubmissionId,
+    /// The other runs of the same name, the newest first.
+    runs: Vec<Submission>,
+    /// The chosen one, and what differs.
+    with: Option<(SubmissionId, Vec<Difference>)>,
+}
+
+/// A part of two requests that differs: its name, and its value in each.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    part: String,
+    here: Option<String>,
+    there: Option<String>,
+}
+
+impl Comparison {
+    /// Reads the other runs of a submission's name, and the one that the parameter `with` names.
+    pub(super) async fn read(
+        state: &AppState,
+        caller: &Session,
+        of: &Submission,
+        request: &Value,
+        query: &str,
+    ) -> Result<Self, Problem> {
+        let submissions = &state.service.submissions;
+        let filter = Filter {
+            name_prefix: Some(of.name.clone()),
+            tenant: Some(of.tenant.clone()),
+            namespace: Some(of.namespace.clone()),
+            ..Filter::default()
+        };
+        let runs = match of.name.is_empty() {
+            true => Vec::new(),
+            false => submissions.submissions(caller, &filter, None, READ).await?.items,
+        };
+        let runs = runs.into_iter().filter(|run| run.name == of.name && run.id != of.id).take(RUNS).collect();
+        let with = match form::values(query, "with").into_iter().next().filter(|id| !id.is_empty()) {
+            None => None,
+            Some(text) => {
+                let id: SubmissionId = text.parse().map_err(|_| no_such_submission(&text))?;
+                find(&state.service, caller, &id).await?;
+                let other = submissions.request(caller, &id).await?.unwrap_or_default();
+                let found = differences(&parts(request), &parts(&other));
+                Some((id, found))
+            }
+        };
+        Ok(Self { id: of.id.clone(), runs, with })
+    }
+}
+
+/// Returns the parts of a request by their names.
+fn parts(request: &Value) -> BTreeMap<String, String> {
+    let mut parts = BTreeMap::new();
+    for name in ["appResource", "mainClass", "proxyUser", "clientSparkVersion"] {
+        if let Some(text) = request[name].as_str().filter(|text| !text.is_empty()) {
+            parts.insert(name.to_owned(), text.to_owned());
+        }
+    }
+    for (at, argument) in request["appArgs"].as_array().into_iter().flatten().enumerate() {
+        parts.insert(format!("appArgs[{at:03}]"), argument.as_str().unwrap_or_default().to_owned());
+    }
+    for (group, prefix) in [("environmentVariables", "environment "), ("sparkProperties", "")] {
+        for (name, value) in request[group].as_object().into_iter().flatten() {
+            parts.insert(format!("{prefix}{name}"), value.as_str().unwrap_or_default().to_owned());
+        }
+    }
+    for template in ["driverPodTemplate", "executorPodTemplate"] {
+        if let Some(value) = request.get(template).filter(|value| !value.is_null()) {
+            parts.insert(template.to_owned(), value.to_string());
+        }
+    }
+    parts
+}
+
+fn differences(here: &BTreeMap<String, String>, there: &BTreeMap<String, String>) -> Vec<Difference> {
+    let names: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
+    let differing = names.into_iter().filter(|name| here.get(*name) != there.get(*name));
+    differing
+        .map(|name| Difference { part: name.clone(), here: here.get(name).cloned(), there: there.get(name).cloned() })
+        .collect()
+}
+
+/// Shows the choice of another run, and the differences.
+pub(super) fn compared(comparison: &Comparison) -> Markup {
+    let Comparison { id, runs, with } = comparison;
+    if runs.is_empty() && with.is_none() {
+        return html! {};
+    }
+    let value = |value: &Option<String>| match value {
+        Some(value) => word(value),
+        None => html! { span.quiet { "–" } },
+    };
+    html! {
+        section #compare {
+            h2 { "Compare with another run" }
+            form.logbar method="get" {
+                select name="with" aria-label="Another run of this name" {
+                    @for run in runs {
+                        @let chosen = with.as_ref().is_some_and(|(with, _)| *with == run.id);
+                        option value=(run.id) selected[chosen] { (run.id) " " (run.state.as_str()) }
+                    }
+                }
+                button { "Compare" }
+            }
+            @if let Some((with, found)) = with {
+                p.quiet {
+                    a href={ "../" (with) } { (with) }
+                    @if let Some(run) = runs.iter().find(|run| run.id == *with) { " " (badge(run.state)) " accepted " (moment(run.created_at)) }
+                }
+                @if found.is_empty() { p { "Both requests are the same." } } @else {
+                    div.scroll tabindex="0" role="region" aria-label="Differences" {
+                        table.plain.properties {
+                            thead { tr { th scope="col" { "Part" } th scope="col" { "This run" } th scope="col" { "The other run" } } }
+                            tbody {
+                                @for Difference { part, here, there } in found {
+                                    tr { th scope="row" { (word(part)) } td { (value(here)) } td { (value(there)) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @else { p.quiet { "The newest runs of this name, other than " code { (id) } "." } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_differ_in_named_parts() {
+        let here = json!({"appResource": "a.jar", "mainClass": "", "appArgs": ["1", "2"], "environmentVariables": {"A": "b"},
+            "sparkProperties": {"spark.same": "1", "spark.changed": "1", "spark.gone": "x"}, "driverPodTemplate": null});
+        let there = json!({"appResource": "b.jar", "appArgs": ["1"], "environmentVariables": {},
+            "sparkProperties": {"spark.same": "1", "spark.changed": "2", "spark.new": ""}});
+        let found = differences(&parts(&here), &parts(&there));
+        let found: Vec<_> =
+            found.iter().map(|one| (one.part.as_str(), one.here.as_deref(), one.there.as_deref())).collect();
+        assert_eq!(
+            found,
+            [
+                ("appArgs[001]", Some("2"), None),
+                ("appResource", Some("a.jar"), Some("b.jar")),
+                ("environment A", Some("b"), None),
+                ("spark.changed", Some("1"), Some("2")),
+                ("spark.gone", Some("x"), None),
+                ("spark.new", None, Some("")),
+            ]
+        );
+        assert!(differences(&parts(&here), &parts(&here)).is_empty());
+    }
+}

@@ -1,0 +1,236 @@
+//! `POST /api/v1/spark-submit`: the submitter that Kubeflow's Spark operator calls instead of running spark-submit itself. The
+//! operator decides by `error_code` whether it tries again, and owns the driver pod once it exists.
+
+mod new;
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use chrono::{SecondsFormat, Utc};
+use serde_json::{Value, json};
+
+use super::{
+    change::About,
+    face::Face,
+    problem::{Code, Problem, Retry},
+    request_log::RequestId,
+    routes::Routes,
+    state::AppState,
+    time_limit::answered_within,
+};
+use new::NewApplication;
+use sparkgate_service::{self, FailureReason, Session, Submission, Target, Waited};
+use sparkgate_submission::{State as SubmissionState, SubmissionId};
+
+pub(super) const PATH: &str = "/api/v1/spark-submit";
+
+/// How long a request waits for its pod: less than the two minutes after which the operator gives up a request. Its next request
+/// with the same id finds the submission.
+const PATIENCE: Duration = Duration::from_secs(75);
+
+/// An error as the operator reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ErrorCode {
+    BadRequest,
+    InvalidArguments,
+    MethodNotAllowed,
+    UnsupportedMediaType,
+    PodExists,
+    InvalidTemplate,
+    /// The operator tries again after this one and after the next.
+    Internal,
+    Overloaded,
+}
+
+impl ErrorCode {
+    fn row(self) -> (&'static str, u16) {
+        match self {
+            Self::BadRequest => ("BAD_REQUEST", 400),
+            Self::InvalidArguments => ("INVALID_SPARK_SUBMIT_ARGS", 400),
+            Self::MethodNotAllowed => ("METHOD_NOT_ALLOWED", 405),
+            Self::UnsupportedMediaType => ("UNSUPPORTED_MEDIA_TYPE", 415),
+            Self::PodExists => ("DRIVER_POD_ALREADY_EXISTS", 409),
+            Self::InvalidTemplate => ("INVALID_POD_TEMPLATE", 422),
+            Self::Internal => ("INTERNAL_SERVER_ERROR", 500),
+            Self::Overloaded => ("SUBMITTER_OVERLOADED", 503),
+        }
+    }
+
+    /// Returns the code for a problem: one that the operator tries again after exactly if that may help.
+    fn of(problem: &Problem) -> Self {
+        let first = problem.errors.first().and_then(|error| error.pointer.as_deref()).unwrap_or_default();
+        match problem.code {
+            Code::InvalidRequest if first.contains("PodTemplate") || first.contains("pod_template") => {
+                Self::InvalidTemplate
+            }
+            Code::InvalidRequest if first.is_empty() || first.starts_with("#/submission_id") => Self::BadRequest,
+            Code::InvalidRequest => Self::InvalidArguments,
+            code => match code.status() {
+                405 => Self::MethodNotAllowed,
+                415 => Self::UnsupportedMediaType,
+                500 => Self::Internal,
+                _ if code.retry() != Retry::Never => Self::Overloaded,
+                _ => Self::BadRequest,
+            },
+        }
+    }
+}
+
+/// Answers a request.
+async fn serve(State(state): State<AppState>, request: Request) -> Response {
+    if request.method() != Method::POST {
+        let mut response = error("", ErrorCode::MethodNotAllowed, None, "Send POST with the application to submit.");
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let mut id = String::new();
+    match answer(&state, request, &mut id).await {
+        Ok(response) => response,
+        Err(Refusal::Problem(problem)) => {
+            problem.log();
+            let status = (problem.code.status() < 500).then_some(problem.code.status());
+            error(&id, ErrorCode::of(&problem), status, &new::in_words_of_operator(&problem))
+        }
+        Err(Refusal::Error(code, message)) => error(&id, code, None, &message),
+    }
+}
+
+/// The API of Kubeflow's operator, whose errors have an `error_code`.
+#[derive(Debug)]
+pub(super) struct Kubeflow;
+
+impl Face for Kubeflow {
+    fn answer(&self, problem: &Problem, _: &str, _: &RequestId) -> Response {
+        let status = (problem.code.status() < 500).then_some(problem.code.status());
+        error("", ErrorCode::of(problem), status, &problem.detail)
+    }
+}
+
+/// Returns the route.
+pub(super) fn routes() -> Routes {
+    Routes::default().route(PATH, any(serve)).changes(Method::POST, "submit", About::nothing)
+}
+
+/// Why there is no driver pod.
+enum Refusal {
+    Problem(Problem),
+    Error(ErrorCode, String),
+}
+
+impl<E: Into<Problem>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Problem(error.into())
+    }
+}
+
+async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<Response, Refusal> {
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = format!("Content-Type is {:?}: send application/json.", content_type.unwrap_or_default());
+        return Err(Refusal::Error(ErrorCode::UnsupportedMediaType, message));
+    }
+    let caller = request.extensions().get::<Session>().cloned();
+    let caller = caller.ok_or_else(|| Problem::internal("the request passed no authentication".to_owned()))?;
+    let (bytes, held) = state.bodies.read(request.into_body()).await?;
+    let NewApplication { submission_id, request, options } = new::parse(&bytes, id)?;
+    let submit = state.service.submissions.submit(&caller, request, options, held);
+    let accepted = answered_within(state.settings.request_timeout, submit).await?;
+    let (found, is_duplicate) = match accepted {
+        Ok(accepted) => (accepted.submission.id, accepted.replayed),
+        Err(sparkgate_service::Error::ClientIdTaken { by, .. }) => (by, true),
+        Err(error) => return Err(error.into()),
+    };
+    let submission = with_pod(state, &caller, &found).await?;
+    if is_duplicate {
+        caller.changes_nothing();
+    }
+    let status = if is_duplicate { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(document(&submission_id, submission, is_duplicate))).into_response())
+}
+
+/// Returns the submission once its driver pod exists.
+async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Submission, Refusal> {
+    let (service, most) = (&state.service, state.settings.max_subscribers);
+    // When it is PENDING, all objects exist.
+    let waited = service.events.wait(caller, id, Target::Reached(SubmissionState::Pending), PATIENCE, most).await;
+    let waited = waited.map_err(Problem::from)?;
+    let submission = service.submissions.submission(caller, id).await?.filter(|_| waited != Waited::Unknown);
+    let Some(submission) = submission else {
+        let message = "The submission with this submission_id isn't yours to see.".to_owned();
+        return Err(Refusal::Error(ErrorCode::BadRequest, message));
+    };
+    let why = || FailureReason::of(&submission).map(|why| why.message).unwrap_or_default();
+    match submission.state {
+        SubmissionState::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
+            Err(Refusal::Error(ErrorCode::PodExists, format!("{}.", why())))
+        }
+        state if state == SubmissionState::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
+            Err(Refusal::Error(ErrorCode::BadRequest, format!("{id} has no driver pod and is {state}: {}.", why())))
+        }
+        _ if submission.pod_uid.is_some() => Ok(submission),
+        state => {
+            let message =
+                format!("{id} is accepted and still {state}: {}. Ask again with the same submission_id.", why());
+            Err(Refusal::Error(ErrorCode::Overloaded, message))
+        }
+    }
+}
+
+fn document(submission_id: &str, submission: Submission, is_duplicate: bool) -> Value {
+    let message = match is_duplicate {
+        true => format!("Driver was already submitted as {}", submission.id),
+        false => format!("Driver successfully submitted as {}", submission.id),
+    };
+    json!({
+        "submission_id": submission_id,
+        "app_name": submission.name,
+        "message": message,
+        "submitted_at": submission.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        "spark_app_id": submission.names.app_id,
+        "driver_pod_name": submission.names.driver_pod,
+        "driver_pod_uid": submission.pod_uid,
+        "namespace": submission.namespace,
+        "duplicate_submission": is_duplicate,
+    })
+}
+
+/// Returns an error. Its status is that of the code, unless another one says more.
+fn error(submission_id: &str, code: ErrorCode, status: Option<u16>, message: &str) -> Response {
+    let (name, usual) = code.row();
+    // The operator takes an error without a message for a broken connection.
+    let message = if message.is_empty() { name } else { message };
+    let status = match code {
+        ErrorCode::BadRequest => status.filter(|status| matches!(status, 401 | 403 | 413)).unwrap_or(usual),
+        _ => usual,
+    };
+    let body = json!({
+        "submission_id": submission_id,
+        "status": status,
+        "error_code": name,
+        "message": message,
+        "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
+    });
+    (StatusCode::from_u16(status).unwrap_or_default(), Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_tries_again_exactly_after_what_may_pass() {
+        for &code in Code::ALL {
+            let mapped = ErrorCode::of(&Problem::new(code, ""));
+            let tries_again = matches!(mapped, ErrorCode::Internal | ErrorCode::Overloaded);
+            let may_pass = code.status() >= 500 || matches!(code, Code::TooManyRequests | Code::RateLimited);
+            assert_eq!(tries_again, may_pass, "{}", code.as_str());
+        }
+    }
+}

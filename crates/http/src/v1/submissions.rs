@@ -1,0 +1,212 @@
+//! Submissions: their list, one of them, and its end on request.
+
+use axum::{extract::State, http::StatusCode};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{cursor, reply::Reply, spark_ui, usage::document::SubmissionUsage};
+use crate::{
+    id::{Id, document, not_found},
+    problem::{
+        Problem,
+        responses::{Problems, SubmissionProblems},
+    },
+    query::{NoParameters, Query, flag, labels, limit, time},
+    session::Caller,
+    state::AppState,
+};
+use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
+use sparkgate_submission as submission;
+
+pub(super) mod create;
+pub(super) mod document;
+pub(super) mod failure;
+mod form;
+pub(super) mod new;
+pub(crate) mod rerun;
+mod spark;
+pub(super) mod wait;
+
+use document::{State as StateWord, Submission};
+
+const LIMIT: u32 = 50;
+
+/// The filters of a list of submissions. A submission must match all of them.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct ListQuery {
+    /// Any of these states, in upper or lower case; repeat the parameter, or separate states by commas.
+    #[serde(deserialize_with = "states")]
+    #[param(value_type = Vec<StateWord>)]
+    state: Vec<submission::State>,
+    /// Prefix of the id, such as `driver-20260102`: ids begin with the time of their submission (UTC).
+    id: Option<String>,
+    /// Prefix of the name.
+    name: Option<String>,
+    owner: Option<String>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    /// The client's own id.
+    client_id: Option<String>,
+    /// A Spark release such as `4.1.4`, or a line, `4.1`.
+    spark_version: Option<String>,
+    /// `key=value`; may be repeated, all labels must match.
+    #[serde(deserialize_with = "labels")]
+    #[param(value_type = Vec<String>)]
+    label: Vec<(String, String)>,
+    /// Only submissions that were accepted at or after this time (RFC 3339), or this date (its begin in UTC).
+    #[serde(deserialize_with = "time")]
+    created_after: Option<DateTime<Utc>>,
+    /// Only submissions that were accepted before this time (RFC 3339), or this date (its begin in UTC).
+    #[serde(deserialize_with = "time")]
+    created_before: Option<DateTime<Utc>>,
+    /// Page size.
+    #[serde(deserialize_with = "limit::<500, _>")]
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the previous page, with the same filters.
+    cursor: Option<String>,
+    /// Whether to count all matches, which takes a while in a large table.
+    #[serde(deserialize_with = "flag")]
+    #[param(default = false)]
+    total: bool,
+}
+
+/// A page of submissions, the newest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SubmissionList {
+    items: Vec<Submission>,
+    /// The `cursor` of the next page. The last page has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// Number of all matches, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+}
+
+/// List submissions
+///
+/// The newest first. The order is stable: submissions that are accepted meanwhile don't change later pages.
+#[utoipa::path(
+    get, path = "/v1/submissions", tag = "Submissions", operation_id = "listSubmissions", params(ListQuery),
+    responses(
+        Problems,
+        (status = 200, description = "One page", body = SubmissionList, headers(("ETag", description = "Entity tag of the page"))),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Reply<SubmissionList>, Problem> {
+    let Listed { page, next, total } = list_page(&state, &caller, query).await?;
+    let items = page.items.into_iter().map(Submission::from).collect();
+    Ok(Reply::ok(SubmissionList { items, next, total }))
+}
+
+/// A page of the list, the cursor of the next one, and the number of all matches, if requested.
+pub(crate) struct Listed {
+    pub(crate) page: Page,
+    pub(crate) next: Option<String>,
+    pub(crate) total: Option<u64>,
+}
+
+/// Reads the page of the list that a query asks for.
+pub(crate) async fn list_page(state: &AppState, caller: &Session, query: ListQuery) -> Result<Listed, Problem> {
+    let filter = Filter {
+        states: query.state,
+        id_prefix: query.id,
+        name_prefix: query.name,
+        owner: query.owner,
+        namespace: query.namespace,
+        client_id: query.client_id,
+        tenant: query.tenant,
+        labels: query.label.into_iter().collect(),
+        spark_version: query.spark_version,
+        created_after: query.created_after,
+        created_before: query.created_before,
+    };
+    let (keys, list) = (state.service.submissions.cursor_keys(), format!("{filter:?}"));
+    let before = match query.cursor {
+        None => None,
+        Some(text) => {
+            let place = cursor::read(&keys, &list, &text)?;
+            // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
+            if state.service.submissions.newest(caller).await?.is_none_or(|newest| place > newest) {
+                return Err(cursor::invalid());
+            }
+            Some(place)
+        }
+    };
+    let page = state.service.submissions.submissions(caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
+    let total = if query.total { Some(state.service.submissions.count(caller, &filter).await?) } else { None };
+    let last = page.last.filter(|_| page.more);
+    let next = last.map(|number| cursor::write(&keys, &list, number)).transpose()?;
+    Ok(Listed { page, next, total })
+}
+
+/// Get a submission
+///
+/// A submission can be read from the moment that it is accepted until its retention ends, long after its pod is gone.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "getSubmission", params(Id),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "The submission", body = Submission, headers(("ETag", description = "Entity tag of the document"))),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+    )
+)]
+pub(super) async fn get(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Id { id }: Id,
+    _: Query<NoParameters>,
+) -> Result<Reply<Submission>, Problem> {
+    let Document { submission, why, usage, spark } = document(&state.service, &caller, &id).await?;
+    let currency = state.service.usage.currency();
+    let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
+    let spark_ui = spark_ui::link(&state.service, &submission);
+    let mut document = Submission::with(submission, why);
+    (document.usage, document.spark_ui, document.spark) =
+        (used, spark_ui, spark.and_then(Summary::stored).map(Into::into));
+    Ok(Reply::ok(document))
+}
+
+/// Kill a submission
+///
+/// Works in every state; repeating the request changes nothing. The record is kept.
+#[utoipa::path(
+    delete, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "killSubmissionResource", params(Id),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "It has already ended", body = Submission),
+        (status = 202, description = "The kill is recorded; the state is `KILLING` until the driver is gone", body = Submission),
+    )
+)]
+pub(super) async fn kill(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Id { id }: Id,
+    _: Query<NoParameters>,
+) -> Result<Reply<Submission>, Problem> {
+    let KillAnswer { live, submission, .. } = state.service.submissions.request_kill(&caller, &id).await?;
+    let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
+    let (status, what) =
+        if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };
+    let submission = document.map_err(|error| Problem::unreadable(&id, what, &error))?;
+    Ok(Reply::ok(submission.into()).with_status(status))
+}
+
+fn states<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<submission::State>, D::Error> {
+    let lists = Vec::<String>::deserialize(deserializer)?;
+    let states = lists.iter().flat_map(|list| list.split(',')).map(|word| {
+        word.trim().to_ascii_uppercase().parse().map_err(|_| {
+            let all = submission::State::ALL.map(submission::State::as_str).join(", ");
+            D::Error::custom(format!("{word:?} is none of {all}"))
+        })
+    });
+    states.collect()
+}

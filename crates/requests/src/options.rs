@@ -1,0 +1,257 @@
+//! Options of a submission that the gateway handles itself, in addition to Spark's: an idempotency key, labels, timeouts,
+//! retries. Clients of Spark's protocol set them as properties that begin with `spark.sparkgate.`.
+
+mod time;
+mod value;
+pub mod webhook;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use crate::submitter::OWN;
+use sparkgate_spark::Refusal;
+use sparkgate_store as store;
+use sparkgate_submission::Wire;
+use webhook::SubmissionWebhook;
+
+/// The options of one request. Omitted ones may come from the operator's defaults.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SubmissionOptions {
+    /// Repeating a request with the same key returns the same submission.
+    pub idempotency_key: Option<String>,
+    /// The client's own id of the submission, which no other submission of its tenant may have.
+    pub client_id: Option<String>,
+    /// The API that the request came with, if it is neither the gateway's own nor Spark's.
+    pub wire: Option<Wire>,
+    /// Whether the name must be unique among the live submissions of the namespace that ask for a unique one, too.
+    pub unique_name: Option<bool>,
+    /// Labels, in Kubernetes' syntax.
+    pub labels: BTreeMap<String, String>,
+    /// Maximum time from queued to running.
+    pub start_timeout: Option<Duration>,
+    /// Maximum time from running to the end.
+    pub run_timeout: Option<Duration>,
+    /// Time between SIGTERM and SIGKILL when the submission is killed.
+    pub kill_grace: Option<Duration>,
+    pub retries: Retries,
+    /// The Spark release, or its line, as the request names it.
+    pub spark_version: Option<String>,
+    /// Where the submission's state changes are sent.
+    pub webhooks: Vec<SubmissionWebhook>,
+}
+
+/// Writes the options that all releases of the gateway know, and others only if they are set: the text is part of the hash that
+/// recognizes a repeated request, also one that an earlier release accepted.
+impl fmt::Debug for SubmissionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut options = f.debug_struct("SubmissionOptions");
+        options
+            .field("idempotency_key", &self.idempotency_key)
+            .field("unique_name", &self.unique_name)
+            .field("labels", &self.labels)
+            .field("start_timeout", &self.start_timeout)
+            .field("run_timeout", &self.run_timeout)
+            .field("kill_grace", &self.kill_grace)
+            .field("retries", &self.retries);
+        if let Some(id) = &self.client_id {
+            options.field("client_id", id);
+        }
+        if let Some(wire) = &self.wire {
+            options.field("wire", wire);
+        }
+        if let Some(version) = &self.spark_version {
+            options.field("spark_version", version);
+        }
+        for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
+            options.field("webhook", &(url, format, states));
+        }
+        options.finish()
+    }
+}
+
+/// Maximum number of further attempts after a failed one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retries {
+    /// After a failure that the application did not cause: it was evicted, its node was lost, it was preempted, or its end is
+    /// unknown.
+    pub infrastructure: Option<u32>,
+    /// After a failure of the application itself.
+    pub application: Option<u32>,
+}
+
+/// Upper bounds of the options, set by the operator; an absent value means no bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caps {
+    pub start_timeout: Option<Duration>,
+    pub run_timeout: Option<Duration>,
+    pub kill_grace: Option<Duration>,
+    pub retries: Option<u32>,
+}
+
+/// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
+pub const NAMES: [&str; 11] = [
+    "clientId",
+    "defaults",
+    "idempotencyKey",
+    "killGrace",
+    "label.<key>",
+    "maxRetries.application",
+    "maxRetries.infrastructure",
+    "runTimeout",
+    "sparkVersion",
+    "startTimeout",
+    "uniqueName",
+];
+
+impl SubmissionOptions {
+    /// Removes these properties from `properties`, because Spark doesn't know them, and returns the options.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of an invalid value, or of an unknown name with this prefix.
+    pub fn take(properties: &mut BTreeMap<String, String>) -> Result<Self, Refusal> {
+        let own: Vec<String> = properties.keys().filter(|key| key.starts_with(OWN)).cloned().collect();
+        let mut options = Self::default();
+        for key in own {
+            if let Some(value) = properties.remove(&key) {
+                options.set(&key, value.trim()).map_err(|reason| Refusal::property(&key, reason))?;
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key.strip_prefix(OWN).unwrap_or(key) {
+            "idempotencyKey" => self.idempotency_key = Some(value::idempotency_key(value)?),
+            "clientId" => self.client_id = Some(value::client_id(value)?),
+            "uniqueName" => self.unique_name = Some(value::boolean(value)?),
+            "startTimeout" => self.start_timeout = Some(time::parse(value)?),
+            "runTimeout" => self.run_timeout = Some(time::parse(value)?),
+            "killGrace" => self.kill_grace = Some(time::parse(value)?),
+            "sparkVersion" => self.spark_version = Some(value.to_owned()),
+            "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
+            "maxRetries.application" => self.retries.application = Some(value::count(value)?),
+            name => match name.strip_prefix("label.") {
+                Some(label) => {
+                    value::label(label, value)?;
+                    self.labels.insert(label.to_owned(), value.to_owned());
+                }
+                None => {
+                    let names = NAMES.map(|name| format!("{OWN}{name}")).join(", ");
+                    return Err(format!("Sparkgate has no such property: it has {names}"));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Returns the text of an idempotency key without the quotes that a header may put around it.
+    ///
+    /// # Errors
+    /// The reason why the text isn't a valid key.
+    pub fn parse_key(text: &str) -> Result<String, String> {
+        value::idempotency_key(text.trim())
+    }
+
+    /// Returns these options; omitted ones are taken from `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        let mut labels = others.labels;
+        labels.extend(self.labels);
+        Self {
+            idempotency_key: self.idempotency_key.or(others.idempotency_key),
+            client_id: self.client_id.or(others.client_id),
+            wire: self.wire.or(others.wire),
+            unique_name: self.unique_name.or(others.unique_name),
+            labels,
+            start_timeout: self.start_timeout.or(others.start_timeout),
+            run_timeout: self.run_timeout.or(others.run_timeout),
+            kill_grace: self.kill_grace.or(others.kill_grace),
+            retries: Retries {
+                infrastructure: self.retries.infrastructure.or(others.retries.infrastructure),
+                application: self.retries.application.or(others.retries.application),
+            },
+            spark_version: self.spark_version.or(others.spark_version),
+            webhooks: if self.webhooks.is_empty() { others.webhooks } else { self.webhooks },
+        }
+    }
+
+    /// Checks that all options are within the limits of storage and of the operator, independent of how they were set.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the field and the limit.
+    pub fn check(&self, caps: &Caps) -> Result<(), Refusal> {
+        if let Some(key) = &self.idempotency_key {
+            value::idempotency_key(key).map_err(|reason| Refusal::field("idempotencyKey", reason))?;
+        }
+        if let Some(id) = &self.client_id {
+            value::client_id(id).map_err(|reason| Refusal::field("clientId", reason))?;
+        }
+        if self.labels.len() > value::LABELS_MAX {
+            let reason = format!("{} labels: there may be {}", self.labels.len(), value::LABELS_MAX);
+            return Err(Refusal::field("labels", reason));
+        }
+        for (key, text) in &self.labels {
+            value::label(key, text).map_err(|reason| Refusal::field(format!("labels[\"{key}\"]"), reason))?;
+        }
+        for (field, asked, cap) in [
+            ("startTimeoutSeconds", self.start_timeout, caps.start_timeout),
+            ("runTimeoutSeconds", self.run_timeout, caps.run_timeout),
+            ("killGraceSeconds", self.kill_grace, caps.kill_grace),
+        ] {
+            time::within(asked, cap).map_err(|reason| Refusal::field(field, reason))?;
+            if asked == Some(Duration::ZERO) && field != "killGraceSeconds" {
+                return Err(Refusal::field(field, "a time of at least one second"));
+            }
+        }
+        for (field, asked) in [
+            ("maxRetries.infrastructure", self.retries.infrastructure),
+            ("maxRetries.application", self.retries.application),
+        ] {
+            value::within(asked, caps.retries).map_err(|reason| Refusal::field(field, reason))?;
+        }
+        Ok(())
+    }
+
+    /// Converts the options to their stored form.
+    pub fn kept(&self) -> store::Options {
+        let seconds = |time: Option<Duration>| time.and_then(|time| i32::try_from(time.as_secs()).ok());
+        let times = |count: Option<u32>| count.and_then(|count| i32::try_from(count).ok()).unwrap_or_default();
+        store::Options {
+            idempotency_key: self.idempotency_key.clone(),
+            client_id: self.client_id.clone(),
+            wire: self.wire,
+            unique_name: self.unique_name.unwrap_or_default(),
+            labels: self.labels.clone(),
+            start_timeout: seconds(self.start_timeout),
+            run_timeout: seconds(self.run_timeout),
+            kill_grace: seconds(self.kill_grace),
+            max_retries_infrastructure: times(self.retries.infrastructure),
+            max_retries_application: times(self.retries.application),
+        }
+    }
+
+    /// Leaves to the client what its API says that it decides itself: retries, and, if it owns the pods, the timeouts that are only
+    /// defaults. `is_default` says whether a property is one. The operator's caps hold for every API.
+    #[must_use]
+    pub fn left_to_client(mut self, is_default: impl Fn(&str) -> bool) -> Self {
+        if self.wire.is_some_and(Wire::retries_by_itself) {
+            self.retries = Retries::default();
+        }
+        if self.wire.is_some_and(Wire::owns_pods) {
+            let asked = |time: Option<Duration>, name: &str| time.filter(|_| !is_default(&format!("{OWN}{name}")));
+            self.start_timeout = asked(self.start_timeout, "startTimeout");
+            self.run_timeout = asked(self.run_timeout, "runTimeout");
+        }
+        self
+    }
+
+    /// Uses the operator's caps as timeouts where none were requested.
+    #[must_use]
+    pub fn capped(mut self, caps: &Caps) -> Self {
+        self.start_timeout = self.start_timeout.or(caps.start_timeout);
+        self.run_timeout = self.run_timeout.or(caps.run_timeout);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;
