@@ -46,7 +46,8 @@ impl ApplicationSize {
     /// # Errors
     /// [`UnknownSize`].
     pub fn of(judged: &Judged<'_>) -> Result<Self, UnknownSize> {
-        let number = |key: &str| UnknownSize { property: key.to_owned(), reason: "it is not a whole number".to_owned() };
+        let number =
+            |key: &str| UnknownSize { property: key.to_owned(), reason: "it is not a whole number".to_owned() };
         let pod = judged.objects.iter().find(|object| object["kind"] == "Pod");
         let executor = ExecutorPod::derive(judged, SparkRelease::of_pod(pod));
         if let Some((property, reason)) = executor.unreadable.first() {

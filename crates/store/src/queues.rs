@@ -13,7 +13,7 @@ mod states;
 
 pub use admit::Admission;
 pub use hold::HoldAnswer;
-pub use round::{Largest, Place, QueueRound, WaitingHead};
-pub(super) use standing::{StandingRow, push_standing};
+pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
 pub use standing::{History, QueueStanding};
+pub(super) use standing::{StandingRow, push_standing};
 pub use states::{QueueState, StoredQueueState};

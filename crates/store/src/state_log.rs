@@ -59,15 +59,8 @@ impl ChangedRow {
     /// Does the same with the reason of the event.
     pub(crate) fn record_as(&self, reason: Option<&str>) {
         let Self { id, tenant, attempt, was, state, .. } = self;
-        let changed = Changed {
-            submission: id,
-            tenant,
-            attempt: *attempt,
-            from: Some(was),
-            state,
-            reason,
-            ..Changed::default()
-        };
+        let changed =
+            Changed { submission: id, tenant, attempt: *attempt, from: Some(was), state, reason, ..Changed::default() };
         changed.log();
         if state == State::Killed.as_str() {
             count_kill(tenant, reason);

@@ -166,7 +166,8 @@ fn amounts(document: AmountsDocument, path: &str, faults: &mut Faults) -> Vec<((
         (Resource::Cores, "cores", cores),
         (Resource::Memory, "memory", memory),
     ];
-    let common = common.into_iter().filter_map(|(resource, name, text)| Some((resource, format!("{path}.{name}"), text?)));
+    let common =
+        common.into_iter().filter_map(|(resource, name, text)| Some((resource, format!("{path}.{name}"), text?)));
     let mut all: Vec<_> = common.collect();
     for (name, text) in resources.unwrap_or(Entries(Vec::new())).0 {
         let at = format!("{path}.resources[{:?}]", name.value);
@@ -189,7 +190,9 @@ fn amount(resource: &Resource, text: &str) -> Result<u64, &'static str> {
     let quantity = || Quantity::parse(text).filter(|quantity| *quantity >= Quantity::ZERO);
     let number = || text.parse::<u64>().map_err(|_| "it is a whole number");
     let amount = match resource {
-        Resource::Cores => quantity().map(Quantity::millis).ok_or("cores are written like `40` or `500m`")?.unsigned_abs(),
+        Resource::Cores => {
+            quantity().map(Quantity::millis).ok_or("cores are written like `40` or `500m`")?.unsigned_abs()
+        }
         Resource::Memory => quantity().map(Quantity::units).ok_or("memory is written like `64Gi`")?.unsigned_abs(),
         Resource::Submissions | Resource::Pods | Resource::Extended(_) => number()?,
     };

@@ -50,7 +50,8 @@ fn dynamic_allocation_has_a_first_and_a_largest_number_of_executors() {
         Ok((size.initial_executors, size.executors))
     };
     let on = ("spark.dynamicAllocation.enabled", "true");
-    let (first, least) = (("spark.dynamicAllocation.initialExecutors", "3"), ("spark.dynamicAllocation.minExecutors", "2"));
+    let (first, least) =
+        (("spark.dynamicAllocation.initialExecutors", "3"), ("spark.dynamicAllocation.minExecutors", "2"));
     let most = ("spark.dynamicAllocation.maxExecutors", "40");
     assert_eq!(count(&[]), Ok((2, Executors::AtMost(2))));
     assert_eq!(count(&[on, first, least, most]), Ok((3, Executors::AtMost(40))));

@@ -190,7 +190,10 @@ impl Scoped {
             query.push(change.concerns()).push(" AND ");
             self.scope.push_condition(&mut query, "s");
             filter.push_to(&mut query, None);
-            query.push(" ORDER BY number LIMIT ").push_bind(ROUND).push(" FOR UPDATE SKIP LOCKED), moved AS (UPDATE submissions s SET ");
+            query
+                .push(" ORDER BY number LIMIT ")
+                .push_bind(ROUND)
+                .push(" FOR UPDATE SKIP LOCKED), moved AS (UPDATE submissions s SET ");
             change.push_assignments(&mut query);
             query.push(" FROM these WHERE s.id = these.id RETURNING s.*, 'QUEUED' AS was), ");
             push_events(&mut query, change);

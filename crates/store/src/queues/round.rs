@@ -79,7 +79,35 @@ pub struct WaitingHead {
     pub message: Option<String>,
 }
 
+/// How many submissions of a tenant wait in a queue.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Backlog {
+    pub queue: String,
+    pub tenant: String,
+    /// Not counting held ones.
+    pub waiting: i64,
+    pub held: i64,
+}
+
 impl Store {
+    /// Returns whether any submission waits for its admission.
+    pub async fn has_waiting_in_queues(&self) -> Result<bool, Error> {
+        let statement = format!("SELECT EXISTS (SELECT FROM submissions WHERE {IN_QUEUES} AND queue_rank IS NOT NULL)");
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(&self.patient);
+        within(ACTION, statement).await
+    }
+
+    /// Counts the submissions that wait, by queue and tenant. It reads all of them.
+    pub async fn queue_backlogs(&self) -> Result<Vec<Backlog>, Error> {
+        let mut connection = self.for_long_read(ACTION).await?;
+        let statement = format!(
+            "SELECT queue, tenant, count(*) FILTER (WHERE held_at IS NULL) AS waiting,
+                 count(*) FILTER (WHERE held_at IS NOT NULL) AS held
+             FROM submissions WHERE {IN_QUEUES} AND {WAITS} GROUP BY queue, tenant ORDER BY queue, tenant"
+        );
+        within(ACTION, sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(&mut *connection)).await
+    }
+
     /// Reads what runs in queues, and of each tenant the next submissions, up to `heads`. Held ones, ones that pause after a failure, and
     /// ones that are larger than `largest` permits are passed over.
     ///

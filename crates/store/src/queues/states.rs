@@ -13,8 +13,7 @@ use crate::{
 };
 
 /// The version of rounds, and all states.
-pub(super) const WITH_VERSION: &str =
-    "SELECT version, (SELECT coalesce(jsonb_agg(queue_states ORDER BY queue), '[]') FROM queue_states) FROM queue_rounds";
+pub(super) const WITH_VERSION: &str = "SELECT version, (SELECT coalesce(jsonb_agg(queue_states ORDER BY queue), '[]') FROM queue_states) FROM queue_rounds";
 
 /// The state of a queue that isn't its normal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -75,6 +75,8 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         "Unschedulable" | "SchedulerError" => Unschedulable,
         // A controller holds the pod back by a scheduling gate: a queue, such as Kueue's.
         "SchedulingGated" => Queued,
+        // A queue of the gateway has no room, or the submission is held.
+        "QueuePaused" | "QueueCap" | "Capacity" | "CapacityReserved" | "NeverFits" | "Held" => Queued,
         // The API server denies the launch, or a webhook does so for now.
         "Forbidden" | "NotNow" => Refused,
         // The quota of the namespace has no room for the driver.

@@ -28,7 +28,10 @@ impl Resource {
             Self::Cores => format!("{}.{:03}", amount / 1000, amount % 1000).trim_end_matches('0').to_owned(),
             Self::Memory => {
                 let fits = |(_, unit): &&(&str, u64)| amount > 0 && amount.is_multiple_of(*unit);
-                UNITS.iter().find(fits).map_or_else(|| amount.to_string(), |(name, unit)| format!("{}{name}", amount / unit))
+                UNITS
+                    .iter()
+                    .find(fits)
+                    .map_or_else(|| amount.to_string(), |(name, unit)| format!("{}{name}", amount / unit))
             }
             Self::Submissions | Self::Pods | Self::Extended(_) => amount.to_string(),
         }

@@ -47,7 +47,8 @@ fn what_a_queue_does_not_use_is_lent_and_comes_back_as_jobs_end() {
     let lent = queue(1, vec![("t", tenant(40, several(0, 10)))]);
     let back = |running, free| {
         let own = queue(1, vec![("u", tenant(running, several(100, 10)))]);
-        let lent = Queue { tenants: [("t".to_owned(), tenant(40 - running - free, several(0, 10)))].into(), ..lent.clone() };
+        let lent =
+            Queue { tenants: [("t".to_owned(), tenant(40 - running - free, several(0, 10)))].into(), ..lent.clone() };
         decide(&snapshot(40, vec![("a", lent), ("b", own)]), 100).admitted
     };
     assert_eq!(back(0, 3), [100, 101, 102]);
@@ -73,7 +74,8 @@ fn a_queue_that_uses_few_cores_and_much_of_another_resource_has_a_large_share() 
 
 #[test]
 fn a_priority_overtakes_and_equals_are_in_the_order_of_acceptance() {
-    let mut ranks = [(1, 0), (2, 5), (3, 5), (4, 0), (5, 1000)].map(|(number, priority)| (rank(number, priority), number));
+    let mut ranks =
+        [(1, 0), (2, 5), (3, 5), (4, 0), (5, 1000)].map(|(number, priority)| (rank(number, priority), number));
     ranks.sort_unstable();
     assert_eq!(ranks.map(|(_, number)| number), [5, 2, 3, 1, 4]);
     assert!(rank(1_000_002, 1) > rank(1, 0), "nothing is overtaken without an end");

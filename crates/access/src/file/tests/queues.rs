@@ -34,7 +34,8 @@ fn queues_have_caps_weights_and_tenants() {
     assert_eq!((day.weight, day.default_priority, day.max_priority), (3, 10, 100));
     assert_eq!((day.max_queued, day.queue_timeout), (Some(1000), Some(Duration::from_secs(12 * 3600))));
     assert_eq!(day.dynamic_allocation, DynamicAllocation::Running);
-    let caps = [Resource::Submissions, Resource::Cores, Resource::Memory, Resource::Extended("nvidia.com/gpu".to_owned())];
+    let caps =
+        [Resource::Submissions, Resource::Cores, Resource::Memory, Resource::Extended("nvidia.com/gpu".to_owned())];
     assert_eq!(caps.map(|resource| day.caps.get(&resource)), [Some(20), Some(62_500), Some(800 << 30), Some(0)]);
     let night = queues.get("night").unwrap();
     assert_eq!((night.weight, night.default_priority, night.max_priority), (1, 0, 0));
