@@ -16,8 +16,7 @@ use crate::world::World;
 async fn configure(world: &mut World, queues: &str) -> NamedTempFile {
     let file = NamedTempFile::new().unwrap();
     let namespace = &world.namespace;
-    let policy = "policy: {podSecurity: privileged}";
-    let text = format!("authentication: {{}}\ntenants: {{t: {{namespaces: [{namespace}], {policy}}}}}\n{queues}\n");
+    let text = format!("authentication: {{}}\ntenants: {{t: {{namespaces: [{namespace}]}}}}\n{queues}\n");
     std::fs::write(file.path(), text).unwrap();
     let path = file.path().to_owned();
     world.configure(|setup| setup.access = Arc::new(AccessFile::open(path, setup.access.settings()).unwrap())).await;
@@ -26,7 +25,7 @@ async fn configure(world: &mut World, queues: &str) -> NamedTempFile {
 }
 
 fn caller(world: &World) -> Session {
-    let grant = Grant::new(Some("t"), Role::Operator).unwrap();
+    let grant = Grant::in_tenant(Role::Operator, "t").unwrap();
     let principal = Principal::new(Provider::ApiKey, "x").unwrap().with_grants(vec![grant]);
     Session::new(Arc::new(principal), world.service.access.current(), None, "test")
 }

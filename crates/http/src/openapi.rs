@@ -21,7 +21,11 @@ use super::{health, problem::ProblemBody, spark, v1};
 /// What the routes themselves don't describe.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
+    info(
+        title = "Sparkgate",
+        description = "An HTTP gateway for Apache Spark on Kubernetes",
+        license(name = "Apache License 2.0", identifier = "Apache-2.0")
+    ),
     tags(
         (name = "Submissions", description = "Submissions as resources"),
         (name = "Events", description = "State changes of submissions"),

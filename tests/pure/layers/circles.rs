@@ -31,7 +31,7 @@ fn imports(module: &str, text: &str, texts: &BTreeMap<String, String>) -> BTreeS
         // The longest prefix that is a file; the rest names an item in it.
         let prefixes = (1..=path.len()).rev().map(|length| (length, path[..length].join("/")));
         let Some((length, file)) = prefixes.into_iter().find(|(_, file)| texts.contains_key(file)) else { continue };
-        // `pub(in crate::service)` names a folder and imports nothing.
+        // `pub(in crate::keeper)` names a folder and imports nothing.
         let is_visibility = length == path.len() && module.starts_with(&format!("{file}/"));
         if file != module && !is_visibility {
             found.insert(file);
@@ -63,8 +63,8 @@ fn a_circle_is_detected() {
         let texts = [("a", "mod b; mod c; pub struct A;"), ("a/b", first), ("a/c", second)];
         in_circles(&texts.map(|(module, text)| (module.to_owned(), text.to_owned())).into())
     };
-    assert_eq!(circle("use super::A;", "use crate::a::{A, b::B};"), Vec::<String>::new());
-    assert_eq!(circle("pub(in crate::a) struct B;", "pub(super) fn c() {}"), Vec::<String>::new());
-    assert_eq!(circle("use super::c::C;", "use crate::a::b;"), ["a/b", "a/c"]);
+    assert_eq!(circle("use super::A;", "use crate::{A, b::B};"), Vec::<String>::new());
+    assert_eq!(circle("pub(in crate::c) struct B;", "pub(super) fn c() {}"), Vec::<String>::new());
+    assert_eq!(circle("use super::c::C;", "use crate::b;"), ["a/b", "a/c"]);
     assert_eq!(circle("use super::{A, c::C};", "fn c(_: super::b::B) {}"), ["a/b", "a/c"]);
 }

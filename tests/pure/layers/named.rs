@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The layers that are folders of the service; the others are crates.
-const FOLDERS: [&str; 3] = ["api", "app", "service"];
+/// The layer that is a folder of the root package; the others are crates.
+const FOLDER: &str = "app";
 
 /// Returns the documents whose claims name tests and files: the map, the rules, the guarantees, and the pages of the internals.
 fn documents(root: &Path) -> Vec<PathBuf> {
@@ -40,7 +40,7 @@ fn every_test_that_a_document_names_exists() {
 /// The map and the internals leave out what the table of the layers says: `store/claim.rs` is `crates/store/src/claim.rs`.
 fn exists(root: &Path, name: &str) -> bool {
     let (layer, rest) = name.split_once('/').unwrap_or((name, ""));
-    let inside = if FOLDERS.contains(&layer) { format!("src/{name}") } else { format!("crates/{layer}/src/{rest}") };
+    let inside = if layer == FOLDER { format!("src/{name}") } else { format!("crates/{layer}/src/{rest}") };
     root.join(name).exists() || root.join(inside).exists()
 }
 
