@@ -10,7 +10,7 @@ use sparkgate::{
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 
-use crate::world::World;
+use crate::world::{World, eventually};
 
 /// Gives the gateway an access file whose tenant has these queues.
 async fn configure(world: &mut World, queues: &str) -> NamedTempFile {
@@ -58,11 +58,13 @@ async fn a_submission_is_launched_when_its_queue_has_room(pool: PgPool) {
     let overview = world.service.queues.overview(&caller(&world)).await.unwrap();
     assert_eq!((overview[0].name.as_str(), overview[0].waiting, overview[0].held), ("q", 1, 0));
     world.play_exit(0).await;
-    world.until_no_driver().await;
+    eventually(|| async {
+        let status = world.service.submissions.status(&caller(&world), &first).await.unwrap().unwrap();
+        (status.driver_state == DriverState::Finished).then_some(()).ok_or("the first hasn't ended")
+    })
+    .await;
     assert_eq!(world.service.queues.round().await.unwrap(), Rest::Waits);
     assert_eq!(world.service.launcher.work().await.unwrap(), 1);
-    let status = world.service.submissions.status(&caller(&world), &first).await.unwrap().unwrap();
-    assert_eq!(status.driver_state, DriverState::Finished);
 }
 
 #[sqlx::test]

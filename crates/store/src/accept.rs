@@ -5,6 +5,7 @@ mod bounds;
 mod draw;
 mod in_queue;
 mod insert;
+mod statement;
 
 use std::{collections::BTreeMap, io, sync::Arc};
 

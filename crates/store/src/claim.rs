@@ -151,7 +151,7 @@ fn ours() -> String {
 /// Returns the condition for rows that are due in one of the namespaces `$4`, and not among `$3`.
 fn is_due() -> String {
     format!(
-        "state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND {CLAIMABLE}
+        "{CLAIMABLE}
                   AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {UNCLAIMED_NOW} OR claimed_by = {UNCLAIMED_SEALED}
                       OR claimed_by = {UNADMITTED} OR claimed_by IN
                       (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
@@ -222,12 +222,12 @@ impl Store {
         // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
         let statement = format!(
             "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
-                (SELECT namespace, tenant FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND {CLAIMABLE}
+                (SELECT namespace, tenant FROM submissions WHERE {CLAIMABLE}
                  ORDER BY namespace, number LIMIT 1)
                 UNION ALL
                 SELECT next.namespace, next.tenant FROM here CROSS JOIN LATERAL (
                     SELECT namespace, tenant FROM submissions
-                    WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND {CLAIMABLE} AND namespace > here.namespace
+                    WHERE {CLAIMABLE} AND namespace > here.namespace
                     ORDER BY namespace, number LIMIT 1) AS next
             ), the_ones AS MATERIALIZED (
                 SELECT id, state FROM submissions WHERE cardinality($8::text[]) > 0 AND id = ANY (ARRAY(

@@ -5,9 +5,11 @@
 pub(super) const UNADMITTED: &str = "'00000000-0000-0000-0000-000000000002'::uuid";
 
 /// The condition for rows that can be claimed at all, as the index `submissions_claimable_by_namespace` has it: claims read none of the
-/// rows that wait for their admission, however many there are.
+/// rows that wait for their admission, however many there are. It names the other states: a condition on the states that can be claimed
+/// would also fit the index of the release before, which has the rows that wait, too.
 pub(super) const CLAIMABLE: &str =
-    "(state = 'KILLING' OR claimed_by IS DISTINCT FROM '00000000-0000-0000-0000-000000000002'::uuid)";
+    "state NOT IN ('PENDING', 'RUNNING', 'FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
+    AND (state = 'KILLING' OR claimed_by IS DISTINCT FROM '00000000-0000-0000-0000-000000000002'::uuid)";
 
 /// The condition for live submissions in queues, as the index `submissions_in_queues` has it.
 pub(super) const IN_QUEUES: &str =

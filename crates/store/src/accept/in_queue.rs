@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{bounds::signed, insert::Statement};
+use super::{bounds::signed, statement::Statement};
 
 /// The queue of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]

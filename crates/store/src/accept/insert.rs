@@ -5,12 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs, types::Json};
+use sqlx::{PgConnection, types::Json};
 
-use super::{Drawn, NewSubmission, TenantBounds, bounds::signed, in_queue};
+use super::{Drawn, NewSubmission, TenantBounds, bounds::signed, in_queue, statement::Statement};
 use crate::{
-    AuditEntry, Error, Store,
+    Error, Store,
     error::{likewise, within},
     group_commit::BatchWriter,
     state_log::Changed,
@@ -128,9 +127,6 @@ impl Inserter {
 fn may_be_of_one(error: &Error) -> bool {
     matches!(error, Error::Statement { .. } | Error::Row { .. }) || error.is_contention()
 }
-
-/// Its id, a preallocated number, the time of that allocation, and the entry of the audit.
-type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
 
 /// The statement, with a join, columns and their values for encrypted objects, the bounds of tenants, and a part of its `WITH` list. All
 /// statements insert keys in the same order, so that two groups never wait for each other; tenants are locked before any key.
@@ -408,8 +404,6 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> 
     }
     in_queue::bind(bind_bounds(statement, &bounds), &in_queues)
 }
-
-pub(super) type Statement<'a> = QueryAs<'a, Postgres, Inserted, PgArguments>;
 
 /// Adds the bounds of tenants, if one has any.
 fn bound<'a>(statement: Statement<'a>, bounds: &BTreeMap<&'a str, TenantBounds>) -> Statement<'a> {
