@@ -14,7 +14,7 @@ use crate::{
     lease::ALIVE,
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow},
-    unadmitted::WAITS,
+    unadmitted::{UNADMITTED, WAITS},
 };
 use sparkgate_submission::KillCause;
 
@@ -45,7 +45,7 @@ impl Store {
         picks: &[(i64, i32)],
     ) -> Result<Option<Vec<Admission>>, Error> {
         let (numbers, attempts): (Vec<_>, Vec<_>) = picks.iter().copied().unzip();
-        // The order is that of an expression, so that no plan reads all rows in the order of their index.
+        // The order and the state are expressions, so that no plan reads all rows that wait by an index of them.
         let statement = format!(
             "WITH round AS MATERIALIZED (
                  SELECT version FROM queue_rounds WHERE version = $1
@@ -57,7 +57,7 @@ impl Store {
                  SELECT id AS chosen_id, extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8 AS waited
                  FROM unnest($2::bigint[], $3::integer[]) AS pick (of_number, of_attempt)
                      JOIN submissions s ON s.number = of_number AND s.attempt = of_attempt
-                 WHERE EXISTS (SELECT FROM round) AND state || '' IN ('QUEUED', 'LAUNCHING') AND {WAITS} AND queue_rank IS NOT NULL
+                 WHERE EXISTS (SELECT FROM round) AND state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank IS NOT NULL
                  ORDER BY s.number + 0 FOR NO KEY UPDATE OF s SKIP LOCKED
              ), admitted AS (
                  UPDATE submissions s SET claimed_by = {UNCLAIMED}, admitted_at = clock_timestamp(), queue_rank = NULL,
@@ -91,7 +91,7 @@ impl Store {
                  SELECT id AS of_id, word, sentence
                  FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[]) AS reason (of_number, of_attempt, word, sentence)
                      JOIN submissions s ON s.number = of_number AND s.attempt = of_attempt
-                 WHERE state || '' IN ('QUEUED', 'LAUNCHING') AND {WAITS} AND queue_rank IS NOT NULL
+                 WHERE state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank IS NOT NULL
                  ORDER BY s.number + 0 FOR NO KEY UPDATE OF s SKIP LOCKED
              )
              UPDATE submissions s SET reason = word, message = sentence FROM these WHERE s.id = of_id"
