@@ -159,6 +159,8 @@ mod tests {
             kill_grace: seconds(5),
             retries: Retries { infrastructure: Some(2), application: None },
             spark_version: Some("4.1".to_owned()),
+            queue: None,
+            priority: None,
             webhooks: vec![SubmissionWebhook {
                 url: "https://example.org".to_owned(),
                 format: MessageFormat::CloudEvents,

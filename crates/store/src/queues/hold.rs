@@ -226,5 +226,5 @@ fn push_events(query: &mut QueryBuilder<Postgres>, change: Change<'_>) {
 }
 
 fn record(changes: &[ChangedRow], change: Change<'_>) {
-    changes.iter().for_each(|row| row.record_as(Some(change.event())));
+    changes.iter().for_each(|row| ChangedRow::record_as(row, Some(change.event())));
 }

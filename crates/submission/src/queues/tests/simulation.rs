@@ -158,7 +158,7 @@ impl Site {
     fn p99(&self, tenant: &str) -> Time {
         let mut waits = self.waits.get(tenant).cloned().unwrap_or_default();
         waits.sort_unstable();
-        waits.get(waits.len() * 99 / 100).or(waits.last()).copied().unwrap_or_default()
+        waits.get(waits.len() * 99 / 100).or_else(|| waits.last()).copied().unwrap_or_default()
     }
 
     fn backlog(&self, queue: &str) -> usize {
@@ -200,8 +200,11 @@ fn an_hour_of_contention_is_shared_by_weight_within_five_percent() {
     }
 }
 
+/// Jobs: when each is submitted, its cores, and its seconds.
+type Bursts = VecDeque<(Time, u64, Time)>;
+
 /// The jobs of a quiet tenant: bursts of a few.
-fn bursts(seed: u64, until: Time) -> VecDeque<(Time, u64, Time)> {
+fn bursts(seed: u64, until: Time) -> Bursts {
     let mut random = Random::new(seed);
     let (mut at, mut jobs) = (0, VecDeque::new());
     while at < until {
@@ -212,7 +215,7 @@ fn bursts(seed: u64, until: Time) -> VecDeque<(Time, u64, Time)> {
     jobs
 }
 
-fn play(site: &mut Site, mut quiet: Vec<(String, VecDeque<(Time, u64, Time)>)>, loud: u64, until: Time) {
+fn play(site: &mut Site, mut quiet: Vec<(String, Bursts)>, loud: u64, until: Time) {
     while site.now < until {
         for (tenant, jobs) in &mut quiet {
             while let Some((_, size, seconds)) = jobs.pop_front_if(|(at, ..)| *at <= site.now) {
@@ -256,7 +259,7 @@ fn a_large_submission_is_not_overtaken_without_an_end() {
         (0..1000).for_each(|at| site.submit("a", &format!("t{tenant}"), 0, cores(1), 20 + (at * 13 + tenant) % 60));
     }
     site.submit("b", "large", 0, cores(19), 100);
-    while site.waits.get("large").is_none() {
+    while !site.waits.contains_key("large") {
         site.admit();
         site.tick();
         assert!(site.now < 600, "it waits for {} s", site.now);
