@@ -2,7 +2,7 @@
 
 use allocation_counter::{AllocationInfo, measure};
 use sparkgate::{service::SubmissionOptions, spark::rest::parse_create};
-use sparkgate_testing::request::request;
+use sparkgate_testing::{database, request::request};
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 
@@ -16,7 +16,7 @@ const TIMES: usize = 15;
 
 #[sqlx::test]
 async fn cost_of_accepting_is_as_expected(pool: PgPool) {
-    let url = world::url(&pool);
+    let url = database::url(&pool);
     // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();

@@ -13,7 +13,7 @@ use sparkgate::{
     service::{AccessFile, Caps, Credentials, KeyRequest, Service, Settings},
     store::{DatabaseSettings, Store},
 };
-use sparkgate_testing::TokenKey;
+use sparkgate_testing::{TokenKey, database};
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 use tokio::{net::TcpListener, runtime::Builder};
@@ -27,7 +27,7 @@ const TIMES: usize = 15;
 
 #[sqlx::test]
 async fn cost_of_knowing_a_caller_is_as_expected(pool: PgPool) {
-    let url = world::url(&pool);
+    let url = database::url(&pool);
     // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();

@@ -14,6 +14,7 @@ use http::{Request, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use sparkgate::api::{HttpSettings, router};
+use sparkgate_testing::database;
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 use tower::ServiceExt;
@@ -42,7 +43,7 @@ fn body(begin: &'static str, item: &'static str) -> (Body, u64) {
 
 #[sqlx::test]
 async fn ten_large_bodies_cost_less_than_twice_their_bytes(pool: PgPool) {
-    let url = world::url(&pool);
+    let url = database::url(&pool);
     // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let ones: &'static str = "1,".repeat(32 << 10).leak();

@@ -13,7 +13,7 @@ use sparkgate::{
     service::{Service, SubmissionOptions},
     spark::rest::parse_create,
 };
-use sparkgate_testing::{kube_apiserver::KubeApiserver, request::request, rights};
+use sparkgate_testing::{database, kube_apiserver::KubeApiserver, request::request, rights};
 use sqlx::PgPool;
 
 use crate::{
@@ -31,7 +31,7 @@ async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
     server.create_namespace(&namespace).await;
     let cluster = Cluster::new(server.gateway().await, std::slice::from_ref(&namespace));
-    let service = world::service(&world::url(&pool), cluster).await;
+    let service = world::service(&database::url(&pool), cluster).await;
     let mut observed = service.pods.watch_pods(Some(&namespace), None);
     while !matches!(observed.next().await.unwrap().report, Some(WatchReport::Listed { .. })) {}
     let statements = Statements::listen();

@@ -6,7 +6,7 @@ use sparkgate::{
     spark::rest::parse_create,
     submission::SubmissionId,
 };
-use sparkgate_testing::request::request;
+use sparkgate_testing::{database, request::request};
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 
@@ -35,7 +35,7 @@ const FAILED: [&str; 4] = [
 
 #[sqlx::test]
 async fn cost_of_reads_is_as_expected(pool: PgPool) {
-    let url = world::url(&pool);
+    let url = database::url(&pool);
     tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let service = runtime.block_on(async { world::service(&url, world::nowhere()).await });

@@ -8,7 +8,6 @@ use sparkgate::{
     service::{Caps, Service, Settings, SparkSettings, Submitter},
     store::{DatabaseSettings, Store},
 };
-use sqlx::PgPool;
 
 /// Returns the program's default settings.
 pub(crate) fn spark() -> SparkSettings {
@@ -21,13 +20,6 @@ pub(crate) async fn service(url: &str, cluster: Cluster) -> Service {
     let store = Store::connect(&database).await.unwrap();
     let settings = Settings { spark: spark(), outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
     Service::new(store, cluster, settings).await.unwrap()
-}
-
-/// Returns the URL of a test's own database.
-pub(crate) fn url(pool: &PgPool) -> String {
-    let server = std::env::var("DATABASE_URL").unwrap();
-    let (server, _) = server.rsplit_once('/').unwrap();
-    format!("{server}/{}", pool.connect_options().get_database().unwrap())
 }
 
 /// Returns a cluster that gets no calls.

@@ -4,10 +4,10 @@ use std::{fs, net::SocketAddr, process::Command};
 
 use serde_json::Value;
 use sparkgate_testing::{
+    database,
     gateway::{Gateway, sparkgate},
     process::free_address,
 };
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::dev::Dev;
 
@@ -65,14 +65,8 @@ tenants:
     }
 }
 
-/// Creates a database on the server of `DATABASE_URL`, and returns its URL.
+/// Creates a database and returns its URL.
 fn database() -> String {
-    let server = std::env::var("DATABASE_URL").expect("DATABASE_URL is not set: run `make test`");
     let name = format!("clients_{}", uuid::Uuid::new_v4().simple());
-    let create = async {
-        let mut connection = PgConnection::connect(&server).await.unwrap();
-        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await.unwrap();
-    };
-    tokio::runtime::Runtime::new().unwrap().block_on(create);
-    format!("{}/{name}", server.rsplit_once('/').unwrap().0)
+    tokio::runtime::Runtime::new().unwrap().block_on(database::create(&name))
 }

@@ -2,7 +2,6 @@
 
 use std::{
     future::pending,
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -24,7 +23,10 @@ use sparkgate::{
     store::{DatabaseSettings, Store},
     submission::DriverState,
 };
-use sparkgate_testing::fault_proxy::{Fault, FaultProxy, Way};
+use sparkgate_testing::{
+    database,
+    fault_proxy::{Fault, FaultProxy, Way},
+};
 use sqlx::PgPool;
 use tower::ServiceExt;
 
@@ -58,10 +60,7 @@ fn cut_off(now: &Readiness) -> bool {
 
 /// Connects to a database as `serve` does, through a proxy.
 async fn store_through(pool: &PgPool, proxy: &FaultProxy) -> Store {
-    let url = std::env::var("DATABASE_URL").unwrap();
-    let (login, _) = url.rsplit_once('@').unwrap();
-    let database: String = sqlx::query_scalar("SELECT current_database()").fetch_one(pool).await.unwrap();
-    let url = format!("{login}@{}/{database}", proxy.address());
+    let url = database::url_at(pool, proxy.address());
     Store::connect(&DatabaseSettings { url, max_connections: 6 }).await.unwrap()
 }
 
@@ -216,9 +215,7 @@ async fn while_no_replica_reaches_the_cluster_submissions_are_accepted(pool: PgP
 
 #[sqlx::test]
 async fn a_replica_that_is_cut_off_from_the_database_is_not_ready(pool: PgPool) {
-    let url = std::env::var("DATABASE_URL").unwrap();
-    let server: SocketAddr = url.rsplit_once('@').unwrap().1.split('/').next().unwrap().parse().unwrap();
-    let proxy = FaultProxy::start(server).await;
+    let proxy = FaultProxy::start(database::server()).await;
     let mut other = World::new(pool.clone()).await;
     let mut replica = other.replica(store_through(&pool, &proxy).await, None).await;
     replica.watch();

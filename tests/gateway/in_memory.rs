@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use axum::{
     Router,
     body::Body,
-    http::{HeaderValue, Request},
+    http::{HeaderValue, Request, header},
 };
 use http_body_util::BodyExt;
 use kube::Client;
@@ -96,13 +96,18 @@ pub(crate) async fn ask(router: &Router, method: &str, target: &str, body: Vec<u
     send(router, request.body(Body::from(body)).expect("a request")).await
 }
 
-/// Sends a request.
+/// Sends a request. A compressed body is no text, so nothing but its length can be compared.
 pub(crate) async fn send(router: &Router, request: Request<Body>) -> Answer {
     let (head, body) = router.clone().oneshot(request).await.expect("an answer").into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let bytes = body.collect().await.expect("a body").to_bytes();
+    let body = match head.headers.contains_key(header::CONTENT_ENCODING) {
+        true => String::from_utf8_lossy(&bytes).into_owned(),
+        false => String::from_utf8(bytes.to_vec()).expect("UTF-8"),
+    };
     Answer {
         status: head.status.as_u16(),
         headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
-        body: String::from_utf8(body.collect().await.expect("a body").to_bytes().to_vec()).expect("UTF-8"),
+        body,
     }
 }

@@ -2,6 +2,7 @@
 
 use sparkgate::{service::Readiness, store::Store};
 use sparkgate_testing::{
+    database,
     fault_proxy::{Fault, FaultProxy},
     webhook::Conduct,
 };
@@ -103,12 +104,7 @@ async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {
     let applied = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
         VALUES (9999, 'of the next release', true, '', 0)";
     sqlx::query(applied).execute(&world.pool).await.unwrap();
-    let options = world.pool.connect_options();
-    let database: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&world.pool).await.unwrap();
-    let server = std::env::var("DATABASE_URL").unwrap();
-    let url = format!("{}/{database}", server.rsplit_once('/').unwrap().0);
-    assert_eq!(options.get_database(), Some(database.as_str()));
-    let settings = sparkgate::store::DatabaseSettings { url, max_connections: 4 };
+    let settings = sparkgate::store::DatabaseSettings { url: database::url(&world.pool), max_connections: 4 };
     sparkgate::store::Store::connect(&settings).await.unwrap().close().await;
 
     let id = world.submit(&[]).await;

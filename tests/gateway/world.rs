@@ -298,13 +298,8 @@ async fn started((store, cluster, setup): &(Store, Cluster, Setup)) -> (Service,
 
 /// Connects to the API server as `serve` does, optionally through a proxy.
 async fn connect(proxy: Option<&FaultProxy>, namespaces: Vec<String>) -> Cluster {
-    let original = KubeApiserver::start().await.file(GATEWAY);
-    let mut text = std::fs::read_to_string(original).unwrap();
-    if let Some(proxy) = proxy {
-        let begin = text.find("https://").unwrap();
-        let length = text[begin..].find('\'').unwrap();
-        text.replace_range(begin..begin + length, &format!("https://{}", proxy.address()));
-    }
+    let server = KubeApiserver::start().await;
+    let text = server.kubeconfig_at(GATEWAY, proxy.map_or_else(|| server.address(), FaultProxy::address));
     let kubeconfig = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(kubeconfig.path(), text).unwrap();
     let path = Some(kubeconfig.path().to_owned());
@@ -313,8 +308,5 @@ async fn connect(proxy: Option<&FaultProxy>, namespaces: Vec<String>) -> Cluster
 
 /// Returns the address of the API server.
 pub(crate) async fn api_server() -> SocketAddr {
-    let text = std::fs::read_to_string(KubeApiserver::start().await.file(GATEWAY)).unwrap();
-    let begin = text.find("https://").unwrap() + "https://".len();
-    let length = text[begin..].find('\'').unwrap();
-    text[begin..begin + length].parse().unwrap()
+    KubeApiserver::start().await.address()
 }

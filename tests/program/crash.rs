@@ -11,11 +11,11 @@ use std::{
 
 use serde_json::{Value, json};
 use sparkgate_testing::{
+    database,
     gateway::{Gateway, sparkgate},
     kube_apiserver::{ADMIN, GATEWAY, KubeApiserver},
     process::free_address,
 };
-use sqlx::{Connection, PgConnection};
 
 /// A driver that waits for a file and exits with the code in it, and ignores all signals before.
 const PLAYED_SPARK: &str = "#!/bin/sh
@@ -71,7 +71,7 @@ impl Place {
     /// Creates the same without rights and without the namespace.
     pub(crate) async fn without_rights(server: &KubeApiserver) -> Self {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
-        Self { database: database(&namespace).await, namespace, kubeconfig: server.file(GATEWAY) }
+        Self { database: database::create(&namespace).await, namespace, kubeconfig: server.file(GATEWAY) }
     }
 
     /// Starts a gateway; each call starts a new process on the same database.
@@ -99,18 +99,6 @@ impl Place {
             json!({"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"});
         gateway.submit("local:///opt/app.py", &[file.to_str().unwrap()], &properties)
     }
-}
-
-/// Creates a database on the tests' server.
-async fn database(name: &str) -> String {
-    let url = std::env::var("DATABASE_URL").unwrap();
-    let mut server = PgConnection::connect(&url).await.unwrap();
-    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
-    sqlx::query(create).execute(&mut server).await.unwrap();
-    let (base, query) =
-        url.split_once('?').map_or((url.as_str(), String::new()), |(base, query)| (base, format!("?{query}")));
-    let (base, _) = base.rsplit_once('/').unwrap();
-    format!("{base}/{name}{query}")
 }
 
 #[tokio::test]

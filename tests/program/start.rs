@@ -7,6 +7,7 @@ use std::{
 };
 
 use sparkgate_testing::{
+    database,
     gateway::{sparkgate, until},
     http,
     kube_apiserver::KubeApiserver,
@@ -20,10 +21,6 @@ fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
-}
-
-fn database() -> String {
-    std::env::var("DATABASE_URL").unwrap()
 }
 
 /// Runs the command until its output contains `expected`, and returns the output. The command keeps trying meanwhile,
@@ -85,7 +82,8 @@ fn a_signal_ends_a_start_that_waits() {
 
 #[test]
 fn a_database_that_does_not_exist_is_refused() {
-    let (server, _) = database().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
+    let (server, _) =
+        database::admin_url().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
     let said = refusal(&mut serve(&format!("{server}/nothing_like_it")).0);
     assert!(said.contains("nothing_like_it"), "{said}");
 }
@@ -100,7 +98,7 @@ fn a_start_waits_for_the_cluster() {
          users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
-    let mut command = serve(&database()).0;
+    let mut command = serve(&database::admin_url()).0;
     let expected = format!("the Kubernetes API at http://{nowhere}/ doesn't answer yet");
     waits(command.arg("--kubeconfig").arg(&kubeconfig), &expected, || {});
 }
@@ -130,14 +128,14 @@ fn an_account_without_rights_is_reported() {
 #[test]
 fn listening_on_an_open_network_is_refused() {
     let mut command = sparkgate();
-    command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database());
+    command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database::admin_url());
     let said = refusal(&mut command);
     assert!(said.contains("refusing to listen on 0.0.0.0:0") && said.contains("--trusted-network"), "{said}");
 }
 
 #[test]
 fn a_certificate_that_cannot_be_read_is_refused() {
-    let mut command = serve(&database()).0;
+    let mut command = serve(&database::admin_url()).0;
     let said = refusal(command.args(["--tls-certificate", "/nowhere.pem", "--tls-key", "/nowhere.pem"]));
     assert!(said.contains("--tls-certificate /nowhere.pem: the file can't be read"), "{said}");
 }
@@ -146,7 +144,7 @@ fn a_certificate_that_cannot_be_read_is_refused() {
 fn a_wrong_encryption_key_is_refused_with_its_line_and_without_its_text() {
     let mut file = NamedTempFile::new().unwrap();
     writeln!(file, "# keys\nk1:hunter2").unwrap();
-    let said = refusal(serve(&database()).0.arg("--encryption-key-file").arg(file.path()));
+    let said = refusal(serve(&database::admin_url()).0.arg("--encryption-key-file").arg(file.path()));
     assert!(
         said.contains("is no encryption key file: line 2: the key isn't base64") && !said.contains("hunter2"),
         "{said}"
@@ -155,7 +153,7 @@ fn a_wrong_encryption_key_is_refused_with_its_line_and_without_its_text() {
 
 #[test]
 fn too_few_connections_are_refused() {
-    let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
+    let output = serve(&database::admin_url()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("2 is not in 4.."), "{said}");
 }

@@ -17,10 +17,12 @@ impl Dice {
         Self(random)
     }
 
+    /// Returns a number below `limit`; 0 if that is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0.next() % limit.max(1)
     }
 
+    /// Returns true once in `n` draws on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

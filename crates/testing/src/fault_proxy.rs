@@ -86,10 +86,12 @@ impl FaultProxy {
         Self { address, controls, accepting }
     }
 
+    /// Returns the address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// Sets the fault from now on.
     pub fn set(&self, fault: Fault) {
         self.controls.fault.send_replace(fault);
     }

@@ -23,7 +23,7 @@ pub fn guard() -> &'static Guard {
 
 impl Guard {
     fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("sparkgate-crash-").tempdir().unwrap().keep();
+        let directory = tempfile::Builder::new().prefix("sparkgate-servers-").tempdir().unwrap().keep();
         // Postgres runs as another user.
         let passable = std::os::unix::fs::PermissionsExt::from_mode(0o711);
         std::fs::set_permissions(&directory, passable).unwrap();
@@ -36,14 +36,17 @@ impl Guard {
         Self { directory, script: Mutex::new(script) }
     }
 
+    /// Returns the directory for files of this process.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
+    /// Adds a process, which ends with this one.
     pub fn add(&self, pid: u32) {
         self.tell(&format!("+{pid}"));
     }
 
+    /// Removes a process that has ended.
     pub fn remove(&self, pid: u32) {
         self.tell(&format!("-{pid}"));
     }

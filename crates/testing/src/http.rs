@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::Value;
 
+/// A reply with its head and body.
 pub struct Reply {
     pub status: u16,
     /// The header lines.
@@ -16,15 +17,24 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Returns the document in the body.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 }
 
+/// Sends a GET.
+///
+/// # Errors
+/// There is no reply.
 pub fn get(address: SocketAddr, path: &str) -> std::io::Result<Reply> {
     exchange(address, "GET", path, "")
 }
 
+/// Sends a POST with a JSON document.
+///
+/// # Errors
+/// There is no reply.
 pub fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Result<Reply> {
     exchange(address, "POST", path, body)
 }

@@ -3,6 +3,7 @@
 //! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends. The
 //! gateway has an account with the rights of the deployment; all other requests of a test are the administrator's.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -27,9 +28,11 @@ const READY: Duration = Duration::from_secs(120);
 const POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 
-/// The kubeconfigs of the administrator, of a gateway that serves some namespaces, and of one that serves all.
+/// The kubeconfig of the administrator.
 pub const ADMIN: &str = "kubeconfig";
+/// The kubeconfig of a gateway that serves some namespaces.
 pub const GATEWAY: &str = "gateway.kubeconfig";
+/// The kubeconfig of a gateway that serves all namespaces.
 pub const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
 
 /// A kube-apiserver with its etcd and controllers.
@@ -174,6 +177,17 @@ impl KubeApiserver {
     /// written before its answer), `kube-apiserver.log`, …
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Returns the address of the API server.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.api).into()
+    }
+
+    /// Returns the text of a kubeconfig, which leads to a proxy at another address.
+    pub fn kubeconfig_at(&self, name: &str, address: SocketAddr) -> String {
+        let text = std::fs::read_to_string(self.file(name)).unwrap();
+        text.replace(&self.address().to_string(), &address.to_string())
     }
 
     /// Returns the base address of etcd.

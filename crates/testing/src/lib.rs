@@ -4,12 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 pub mod browser;
+pub mod database;
 pub mod dice;
 pub mod fault_proxy;
 pub mod gateway;
 pub mod guard;
 pub mod http;
 pub mod kube_apiserver;
+pub mod kubeconfig;
 pub mod postgres;
 pub mod process;
 pub mod receiver;
@@ -29,6 +31,7 @@ pub use token_key::TokenKey;
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -7,8 +7,9 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
 use sqlx::{
-    ConnectOptions, Connection, PgPool,
+    ConnectOptions, Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -19,10 +20,11 @@ use crate::{
 };
 
 /// The script that becomes a server, or runs a client program on one.
-pub const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres");
 /// The role of the gateway, which may not change the schema.
 const GATEWAY: &str = "sparkgate";
 
+/// A server that syncs to disk. It ends when it is dropped; its data stay until the end of this process.
 pub struct Postgres {
     directory: PathBuf,
     pub port: u16,
@@ -62,6 +64,14 @@ impl Postgres {
         self.process = None;
     }
 
+    /// Shuts it down properly: a server that was killed has to be a primary to recover.
+    pub async fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.signal(Signal::INT);
+            until("Postgres shuts down", Duration::from_secs(60), async || process.ended().is_some()).await;
+        }
+    }
+
     /// Waits until it accepts connections. A start that came too soon after a kill is repeated.
     pub async fn ready(&mut self) {
         until("Postgres is ready", Duration::from_secs(60), async || {
@@ -75,7 +85,7 @@ impl Postgres {
 
     /// Creates a database; returns a pool of direct connections to it.
     pub async fn create_database(&self, name: &str) -> PgPool {
-        let mut server = self.options("postgres").unwrap().connect().await.unwrap();
+        let mut server = self.connect().await;
         let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
         sqlx::query(create).execute(&mut server).await.unwrap();
         server.close().await.unwrap();
@@ -118,7 +128,7 @@ impl Postgres {
         self.client("createdb", &[&restored]).await;
         self.client("pg_restore", &["--exit-on-error", "--dbname", &restored, dump]).await;
         self.after_restore(&restored).await;
-        let mut server = self.options("postgres").unwrap().connect().await.unwrap();
+        let mut server = self.connect().await;
         run(&mut server, &format!("ALTER DATABASE \"{database}\" ALLOW_CONNECTIONS false")).await;
         let end = format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{database}'");
         run(&mut server, &end).await;
@@ -146,7 +156,7 @@ impl Postgres {
     pub async fn synchronous_standby(&self) -> Self {
         let mut standby = self.copy("standby", &["--write-recovery-conf"]).await;
         standby.ready().await;
-        let mut primary = self.options("postgres").unwrap().connect().await.unwrap();
+        let mut primary = self.connect().await;
         run(&mut primary, "ALTER SYSTEM SET synchronous_standby_names = 'standby'").await;
         run(&mut primary, "SELECT pg_reload_conf()").await;
         until("the standby is synchronous", Duration::from_secs(60), async || {
@@ -158,10 +168,27 @@ impl Postgres {
         standby
     }
 
+    /// Starts a standby that gets nothing after this moment.
+    pub async fn standby_left_behind(&self) -> Self {
+        let mut standby = self.copy("standby", &[]).await;
+        standby.make_standby();
+        standby.ready().await;
+        standby
+    }
+
+    /// Makes this a standby from its next start on.
+    pub fn make_standby(&self) {
+        std::fs::File::create(self.directory.join("data/standby.signal")).unwrap();
+    }
+
     /// Makes a standby the primary.
     pub async fn promote(&self) {
-        let mut standby = self.options("postgres").unwrap().connect().await.unwrap();
-        run(&mut standby, "SELECT pg_promote()").await;
+        run(&mut self.connect().await, "SELECT pg_promote()").await;
+    }
+
+    /// Returns a connection to the database `postgres`.
+    pub async fn connect(&self) -> PgConnection {
+        self.options("postgres").unwrap().connect().await.unwrap()
     }
 
     /// Replaces this server's data by a copy of it, and starts.
@@ -194,6 +221,6 @@ impl Postgres {
     }
 }
 
-async fn run(connection: &mut sqlx::PgConnection, statements: &str) {
+async fn run(connection: &mut PgConnection, statements: &str) {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(connection).await.unwrap();
 }

@@ -31,6 +31,7 @@ pub struct Received {
 }
 
 impl Received {
+    /// Returns the document in the body.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
@@ -65,6 +66,7 @@ struct Inbox {
     taken: Mutex<HashMap<String, HashSet<String>>>,
 }
 
+/// A server that records messages. It ends when it is dropped.
 pub struct Receiver {
     pub address: SocketAddr,
     inbox: Arc<Inbox>,
@@ -72,6 +74,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// Starts a receiver that answers each message as `decide` says.
     pub async fn start(decide: impl Fn(&Received, usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -82,6 +85,7 @@ impl Receiver {
         Self { address, inbox, _served: AbortOnDropHandle::new(served) }
     }
 
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

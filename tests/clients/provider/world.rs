@@ -12,7 +12,9 @@ use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 use sparkgate::sandbox::apiserver::Apiserver;
 use sparkgate_testing::{
+    database,
     gateway::{Ended, Gateway, sparkgate},
+    kubeconfig,
     process::free_address,
 };
 use sqlx::PgPool;
@@ -54,14 +56,14 @@ impl World {
             path
         };
         let (mut command, address) = (sparkgate(), free_address());
-        let kubeconfig = file("kubeconfig", kubeconfig(&cluster.local_addr().unwrap().to_string()));
+        let kubeconfig = file("kubeconfig", kubeconfig::without_tls(cluster.local_addr().unwrap()));
         let secret = file("secret", "hunter2\n".to_owned());
         let url = format!("http://{address}");
         realm.add_console(&url, "hunter2").await;
         let access = file("access.yaml", access(&realm.issuer(), &url, &secret));
         tokio::spawn(axum::serve(cluster, Apiserver::default().router()).into_future());
         command.args(["serve", "--listen", &address.to_string()]).arg("--kubeconfig").arg(kubeconfig);
-        command.arg("--access-file").arg(access).env("SPARKGATE_DATABASE_URL", database(pool));
+        command.arg("--access-file").arg(access).env("SPARKGATE_DATABASE_URL", database::url(pool));
         let gateway = Gateway::serve(command, address).await;
         let world = Self { realm, gateway, http: realm::http(), dir };
         let url = world.url();
@@ -165,20 +167,6 @@ impl World {
     pub(crate) async fn run(&self, words: &[&str]) -> Ended {
         timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap().into()
     }
-}
-
-/// Returns the URL of the test's own database.
-fn database(pool: &PgPool) -> String {
-    let server = std::env::var("DATABASE_URL").unwrap();
-    let (server, _) = server.rsplit_once('/').unwrap();
-    format!("{server}/{}", pool.connect_options().get_database().unwrap())
-}
-
-fn kubeconfig(address: &str) -> String {
-    json!({"clusters": [{"name": "sandbox", "cluster": {"server": format!("http://{address}")}}],
-        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": ""}}],
-        "current-context": "sandbox"})
-    .to_string()
 }
 
 /// Returns an access file without leeway: the clocks of this machine don't differ.

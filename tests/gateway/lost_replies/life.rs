@@ -18,7 +18,7 @@ use sparkgate::{
     store::{DatabaseSettings, Store},
 };
 use sparkgate_testing::receiver::{Answer, Receiver};
-use sqlx::PgPool;
+use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -135,7 +135,7 @@ impl Life {
         for (_, each) in service.loops(keep, &stop) {
             loops.spawn(each);
         }
-        let pool = PgPool::connect(&site.url(site.postgres, database)).await.unwrap();
+        let pool = PgPoolOptions::new().max_connections(3).connect(&site.url(site.postgres, database)).await.unwrap();
         loops.spawn(hurry(pool.clone()));
         let started = Arc::new(Mutex::default());
         let kubelet = Kubelet {

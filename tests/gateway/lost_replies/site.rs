@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use sparkgate::store::{DatabaseSettings, Store};
-use sparkgate_testing::kube_apiserver::KubeApiserver;
+use sparkgate_testing::{database, kube_apiserver::KubeApiserver};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::sync::Mutex;
 
@@ -20,10 +20,8 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn open() -> Self {
-        let url = std::env::var("DATABASE_URL").unwrap();
-        let (login, place) = url.rsplit_once('@').unwrap();
-        let (server, _) = place.split_once('/').unwrap();
-        let postgres = tokio::net::lookup_host(server).await.unwrap().next().unwrap();
+        let (url, postgres) = (database::admin_url(), database::server());
+        let (login, _) = url.rsplit_once('@').unwrap();
         let admin = PgPool::connect(&url).await.unwrap();
         let template = name();
         let kubernetes = KubeApiserver::start().await;

@@ -8,6 +8,7 @@ use sparkgate::{
     spark::SparkVersion,
     store::{DatabaseSettings, Store},
 };
+use sparkgate_testing::database;
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::{task::JoinHandle, time::sleep};
 
@@ -20,20 +21,14 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Returns the API on pools like those of `serve`: four connections are for requests that accept no submission.
 async fn api(pool: &PgPool) -> Router {
-    let settings = DatabaseSettings { url: url(pool), max_connections: 16 };
+    let settings = DatabaseSettings { url: database::url(pool), max_connections: 16 };
     let store = Store::connect(&settings).await.unwrap();
     router(service(SparkVersion::V4_3, store).await, HttpSettings::default()).unwrap()
 }
 
-fn url(pool: &PgPool) -> String {
-    let server = std::env::var("DATABASE_URL").unwrap();
-    let (server, _) = server.rsplit_once('/').unwrap();
-    format!("{server}/{}", pool.connect_options().get_database().unwrap())
-}
-
 /// Opens a session of another client.
 async fn another(pool: &PgPool) -> PgConnection {
-    PgConnection::connect(&url(pool)).await.unwrap()
+    PgConnection::connect(&database::url(pool)).await.unwrap()
 }
 
 /// Waits until `least` statements wait for a lock.

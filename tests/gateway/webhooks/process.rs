@@ -3,10 +3,12 @@
 use std::{net::Ipv4Addr, path::Path};
 
 use reqwest::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sparkgate::sandbox::apiserver;
 use sparkgate_testing::{
+    database,
     gateway::{Gateway as Program, sparkgate},
+    kubeconfig,
     process::free_address,
     wait::until,
 };
@@ -33,21 +35,13 @@ impl Place {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = tempfile::tempdir().unwrap();
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let server = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let cluster = stop.clone();
         tokio::spawn(async move { apiserver::serve(listener, None, cluster).await.unwrap() });
-        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": server}}],
-            "users": [{"name": "test", "user": {}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}]});
-        std::fs::write(dir.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
+        std::fs::write(dir.path().join("kubeconfig"), kubeconfig::without_tls(address)).unwrap();
         std::fs::write(dir.path().join("defaults.conf"), "spark.kubernetes.container.image spark:4.3.0\n").unwrap();
-        let (url, name) =
-            (std::env::var("DATABASE_URL").unwrap(), pool.connect_options().get_database().unwrap().to_owned());
-        let mut url: url::Url = url.parse().unwrap();
-        url.set_path(&name);
-        Self { dir, database: url.into(), _cluster: stop.drop_guard() }
+        Self { dir, database: database::url(pool), _cluster: stop.drop_guard() }
     }
 
     /// Starts a gateway whose webhooks may lead to this machine, and waits until it is ready.

@@ -7,9 +7,9 @@ use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
-use sparkgate::sandbox::apiserver::Apiserver;
-use sparkgate_testing::kube_apiserver::KubeApiserver;
 use tokio::time::{Instant, sleep, timeout};
+
+use crate::server::Server;
 
 /// How long a server may take for its own background work.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,11 +20,6 @@ pub(crate) struct World {
     server: Server,
 }
 
-enum Server {
-    Sandbox(Apiserver),
-    Real(&'static KubeApiserver),
-}
-
 /// Status code and body.
 pub(crate) struct Reply {
     pub(crate) code: u16,
@@ -33,22 +28,16 @@ pub(crate) struct Reply {
 
 impl World {
     pub(crate) async fn sandbox(name: &str) -> Self {
-        let server = Apiserver::default();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(axum::serve(listener, server.router()).into_future());
-        let client = client(&format!("http://{address}"));
-        Self::new(client, name, Server::Sandbox(server)).await
+        Self::new(name, Server::sandbox().await).await
     }
 
     pub(crate) async fn kube_apiserver(name: &str) -> Self {
-        let server = KubeApiserver::start().await;
-        Self::new(server.admin().await, name, Server::Real(server)).await
+        Self::new(name, Server::real().await).await
     }
 
-    async fn new(client: kube::Client, name: &str, server: Server) -> Self {
+    async fn new(name: &str, server: Server) -> Self {
         let namespace = name.replace('_', "-");
-        let world = Self { client, namespace: namespace.clone(), server };
+        let world = Self { client: server.admin().await, namespace: namespace.clone(), server };
         let made = world.post("/api/v1/namespaces", json!({ "metadata": { "name": namespace } })).await;
         assert_eq!(made.code, 201, "{}", made.body);
         world
@@ -150,16 +139,7 @@ impl World {
 
     /// Compacts the server's history.
     pub(crate) async fn compact(&self) {
-        match &self.server {
-            Server::Sandbox(server) => server.compact(),
-            Server::Real(server) => {
-                let etcd = client(&server.etcd().to_string());
-                let body = json!({ "revision": self.version().await, "physical": true }).to_string();
-                let request = Request::post("/v3/kv/compaction").body(Body::from(body.into_bytes())).unwrap();
-                let status = etcd.send(request).await.unwrap().status();
-                assert_eq!(status, 200);
-            }
-        }
+        self.server.compact(&self.version().await).await;
     }
 }
 
@@ -207,10 +187,4 @@ pub(crate) fn pod(name: &str) -> Value {
 
 pub(crate) fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
-}
-
-fn client(url: &str) -> kube::Client {
-    let mut config = kube::Config::new(url.parse().unwrap());
-    config.default_retry = false;
-    kube::Client::try_from(config).unwrap()
 }

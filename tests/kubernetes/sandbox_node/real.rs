@@ -9,7 +9,8 @@ use sparkgate_testing::kube_apiserver::KubeApiserver;
 
 #[tokio::test]
 async fn the_node_works_on_a_real_api_server() {
-    let mut world = World::real(KubeApiserver::start().await).await;
+    let server = KubeApiserver::launch(&[]).await;
+    let mut world = World::real(&server).await;
     world.start_node();
     let mut fails = job("fails", "echo oh; exit 3");
     fails["metadata"]["finalizers"] = json!(["example.org/outcome"]);

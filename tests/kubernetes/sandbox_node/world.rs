@@ -17,6 +17,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::server::client;
+
 /// Longer than anything here takes on a busy machine, including a Spark job.
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -45,7 +47,7 @@ impl World {
         world
     }
 
-    /// Starts the node on a real kube-apiserver, which a test can't share: the node runs all pods.
+    /// Starts the node on a real kube-apiserver, which other tests can't share: the node runs all pods.
     pub(crate) async fn real(server: &KubeApiserver) -> Self {
         let mut world = Self::new().await;
         let kubeconfig = kube::config::Kubeconfig::read_from(server.file(ADMIN)).unwrap();
@@ -60,10 +62,7 @@ impl World {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let apiserver = CancellationToken::new();
         tokio::spawn(apiserver::serve(listener, None, apiserver.clone()));
-        let mut config = kube::Config::new(url.parse().unwrap());
-        config.default_retry = false;
-        let client = Client::try_from(config).unwrap();
-        Self { client, url, dir: tempfile::tempdir().unwrap(), spark: None, node: None, apiserver }
+        Self { client: client(&url), url, dir: tempfile::tempdir().unwrap(), spark: None, node: None, apiserver }
     }
 
     /// Starts the node, or its successor on the same directory.

@@ -3,18 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::server::Server;
 use crate::watch::watching::Watching;
-use http::Request;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use sparkgate::cluster::{Cluster, ClusterSettings, WatchPace};
-use sparkgate::sandbox::apiserver::Apiserver;
 use sparkgate_testing::{
     fault_proxy::FaultProxy,
     kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver},
+    kubeconfig,
 };
 
 pub(crate) struct World {
@@ -26,26 +25,14 @@ pub(crate) struct World {
     kubeconfig: tempfile::NamedTempFile,
 }
 
-enum Server {
-    Sandbox(Apiserver),
-    Real(&'static KubeApiserver),
-}
-
 impl World {
     pub(crate) async fn sandbox(name: &str) -> Self {
-        let server = Apiserver::default();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(axum::serve(listener, server.router()).into_future());
-        let kubeconfig = json!({"clusters": [{"name": "sandbox", "cluster": {"server": format!("http://{address}")}}],
-            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": ""}}],
-            "current-context": "sandbox"});
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
-        let client = client(&file).await;
+        let server = Server::sandbox().await;
+        let Server::Sandbox(_, address) = server else { unreachable!("it is one of the sandbox") };
+        let client = server.admin().await;
         let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name.replace('_', "-")}})).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self::new(name, client, Server::Sandbox(server), &kubeconfig.to_string(), address).await
+        Self::new(name, client, server, &kubeconfig::without_tls(address), address).await
     }
 
     pub(crate) async fn kube_apiserver(name: &str) -> Self {
@@ -62,9 +49,7 @@ impl World {
         let server = KubeApiserver::start().await;
         server.create_namespace(&name.replace('_', "-")).await;
         let kubeconfig = std::fs::read_to_string(server.file(kubeconfig)).unwrap();
-        let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split_once('\'')).unwrap().0;
-        let address = address.parse().unwrap();
-        Self::new(name, server.admin().await, Server::Real(server), &kubeconfig, address).await
+        Self::new(name, server.admin().await, Server::Real(server), &kubeconfig, server.address()).await
     }
 
     async fn new(name: &str, client: Client, server: Server, kubeconfig: &str, address: SocketAddr) -> Self {
@@ -153,16 +138,8 @@ impl World {
 
     /// Compacts the server's history up to now.
     pub(crate) async fn compact(&self) {
-        match &self.server {
-            Server::Sandbox(server) => server.compact(),
-            Server::Real(server) => {
-                let version = self.pods().list(&ListParams::default()).await.unwrap().metadata.resource_version;
-                let etcd = kube::Config::new(server.etcd());
-                let body = json!({ "revision": version, "physical": true }).to_string();
-                let request = Request::post("/v3/kv/compaction").body(Body::from(body.into_bytes())).unwrap();
-                assert_eq!(Client::try_from(etcd).unwrap().send(request).await.unwrap().status(), 200);
-            }
-        }
+        let version = self.pods().list(&ListParams::default()).await.unwrap().metadata.resource_version;
+        self.server.compact(&version.unwrap()).await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use sparkgate_testing::{
+    database,
     fault_proxy::{Fault, FaultProxy},
     gateway::{Gateway as Program, sparkgate},
     http,
@@ -37,19 +38,11 @@ impl Gateway {
         server.create_namespace(&namespace).await;
         let dir = TempDir::with_prefix("sparkgate-test-").unwrap();
 
-        let mut kubeconfig = std::fs::read_to_string(server.file(GATEWAY)).unwrap();
-        let begin = kubeconfig.find("https://").unwrap() + "https://".len();
-        let end = begin + kubeconfig[begin..].find('\'').unwrap();
-        let api_server = FaultProxy::start(kubeconfig[begin..end].parse().unwrap()).await;
-        kubeconfig.replace_range(begin..end, &api_server.address().to_string());
+        let api_server = FaultProxy::start(server.address()).await;
+        let kubeconfig = server.kubeconfig_at(GATEWAY, api_server.address());
         std::fs::write(dir.path().join("kubeconfig"), kubeconfig).unwrap();
-
-        let url = std::env::var("DATABASE_URL").unwrap();
-        let (before, rest) = url.rsplit_once('@').unwrap();
-        let upstream = rest.split_once('/').unwrap().0;
-        let database = FaultProxy::start(upstream.parse().unwrap()).await;
-        let name = pool.connect_options().get_database().unwrap().to_owned();
-        let url = format!("{before}@{}/{name}", database.address());
+        let database = FaultProxy::start(database::server()).await;
+        let url = database::url_at(pool, database.address());
         std::fs::write(dir.path().join("keys"), KEYS).unwrap();
 
         let [address, management] = [(); 2].map(|()| free_address());

@@ -11,6 +11,7 @@ use axum::{
 };
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use sparkgate_testing::kubeconfig;
 use tokio::{net::TcpListener, task::AbortHandle};
 
 /// The server. It ends when this is dropped.
@@ -28,12 +29,7 @@ impl Apiserver {
     }
 
     pub(crate) fn kubeconfig(&self) -> String {
-        format!(
-            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\n\
-             users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
-             current-context: c\n",
-            self.address
-        )
+        kubeconfig::without_tls(self.address)
     }
 }
 
