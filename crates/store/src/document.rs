@@ -9,7 +9,7 @@ use super::{
     Error, Prices, Scoped, Submission, SubmissionUsage,
     error::within,
     kept_logs::{self, KeptLog},
-    queues::{QueueStanding, StandingRow, push_standing},
+    queues::{QueueStanding, StoredStanding, push_standing},
     row::ends,
     spark_summaries::SparkSummary,
     submissions::{self, COLUMNS},
@@ -41,8 +41,7 @@ struct Row {
     said: Option<Json<Value>>,
     #[sqlx(flatten)]
     archive: kept_logs::MaybeRow,
-    #[sqlx(flatten)]
-    standing: StandingRow,
+    standing: Option<Json<StoredStanding>>,
 }
 
 impl Scoped {
@@ -56,16 +55,15 @@ impl Scoped {
         let mut query = QueryBuilder::<Postgres>::new("SELECT ");
         query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
         push_usage(&mut query, id, prices);
-        query.push(format_args!(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, {} FROM submissions s
+        query.push(
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing FROM submissions s
              LEFT JOIN LATERAL (
                  SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
                  WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
              LEFT JOIN LATERAL (
                  SELECT l.log AS kept_log, l.size_bytes AS kept_size, l.cut AS kept_cut, l.events AS kept_events, l.kept_at
                  FROM kept_logs l WHERE l.submission_id = s.id AND l.attempt = s.attempt AND s.state = ANY(",
-            StandingRow::COLUMNS
-        ));
+        );
         query.push_bind(ends()).push(")) AS kept ON true");
         push_standing(&mut query);
         query.push(" WHERE id = ").push_bind(id.as_str()).push(" AND ");
@@ -79,7 +77,7 @@ impl Scoped {
             usage: usage.map(|Json(attempts)| attempts.into()),
             spark: spark.map(|((attempt, read_at), Json(summary))| SparkSummary { attempt, read_at, summary }),
             archive: archive.read(id).await?,
-            standing: standing.read(),
+            standing: standing.map(|Json(stored)| stored.into()),
         }))
     }
 }

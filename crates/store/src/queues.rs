@@ -15,5 +15,5 @@ pub use admit::Admission;
 pub use hold::HoldAnswer;
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
 pub use standing::{History, QueueStanding};
-pub(super) use standing::{StandingRow, push_standing};
+pub(super) use standing::{StoredStanding, push_standing};
 pub use states::{QueueState, StoredQueueState};

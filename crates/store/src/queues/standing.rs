@@ -1,5 +1,6 @@
 //! Where a submission stands in its queue: a part of its document.
 
+use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
 use super::QueueState;
@@ -46,45 +47,34 @@ impl History {
     }
 }
 
-/// The columns of [`push_standing`].
-#[derive(sqlx::FromRow)]
-pub(crate) struct StandingRow {
-    ahead: Option<i64>,
-    queue_state: Option<String>,
-    admissions: Option<i64>,
-    observed_seconds: Option<f64>,
+/// The standing as one column: each column of a row costs, also if it is empty.
+#[derive(Deserialize)]
+pub(crate) struct StoredStanding {
+    ahead: i64,
+    state: Option<QueueState>,
+    admissions: u32,
+    seconds: Option<f64>,
     deviation: Option<f64>,
 }
 
-impl StandingRow {
-    pub(crate) const COLUMNS: &str = "ahead, queue_state, admissions, observed_seconds, deviation";
-
-    /// Returns the standing, if the submission waits in a queue.
-    pub(crate) fn read(self) -> Option<QueueStanding> {
-        let ahead = self.ahead?;
-        let state = match self.queue_state.as_deref() {
-            Some("paused") => Some(QueueState::Paused),
-            Some("draining") => Some(QueueState::Draining),
-            _ => None,
-        };
-        let history = History {
-            admissions: u32::try_from(self.admissions.unwrap_or_default()).unwrap_or_default(),
-            seconds: self.observed_seconds.unwrap_or_default(),
-            deviation: self.deviation.unwrap_or_default(),
-        };
-        Some(QueueStanding { ahead: u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED), state, history })
+impl From<StoredStanding> for QueueStanding {
+    fn from(stored: StoredStanding) -> Self {
+        let StoredStanding { ahead, state, admissions, seconds, deviation } = stored;
+        let (seconds, deviation) = (seconds.unwrap_or_default(), deviation.unwrap_or_default());
+        let ahead = u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED);
+        Self { ahead, state, history: History { admissions, seconds, deviation } }
     }
 }
 
-/// Appends a join with the standing of the row `s`. For a submission that doesn't wait in a queue, it reads nothing.
+/// Appends a join with the column `standing` of the row `s`, a [`StoredStanding`]. For a submission that doesn't wait in a queue, it reads nothing.
 pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
     query.push(format_args!(
         " LEFT JOIN LATERAL (
-             SELECT (SELECT count(*) FROM (
+             SELECT jsonb_build_object('ahead', (SELECT count(*) FROM (
                      SELECT FROM submissions w WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant
-                       AND w.queue_rank < s.queue_rank LIMIT {COUNTED} + 1) AS before) AS ahead,
-                 (SELECT q.state FROM queue_states q WHERE q.queue = s.queue) AS queue_state,
-                 admissions, observed_seconds, deviation
+                       AND w.queue_rank < s.queue_rank LIMIT {COUNTED} + 1) AS before),
+                 'state', (SELECT q.state FROM queue_states q WHERE q.queue = s.queue),
+                 'admissions', admissions, 'seconds', observed_seconds, 'deviation', deviation) AS standing
              FROM (
                  SELECT count(*) AS admissions, stddev_samp(gap)::float8 AS deviation,
                      extract(epoch FROM clock_timestamp() - min(admitted_at))::float8 AS observed_seconds
@@ -92,7 +82,7 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                      SELECT admitted_at, extract(epoch FROM lag(admitted_at) OVER (ORDER BY admitted_at DESC) - admitted_at) AS gap
                      FROM (SELECT admitted_at FROM queue_admissions a WHERE a.queue = s.queue AND a.tenant = s.tenant
                            ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS history
-             WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standing ON true"
+             WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standings ON true"
     ));
 }
 
