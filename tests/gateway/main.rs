@@ -23,6 +23,7 @@ mod neighbours;
 mod outcome;
 mod pages;
 mod pod_group;
+mod queues;
 mod quota;
 mod replicas;
 mod restarts;

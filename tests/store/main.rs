@@ -19,6 +19,7 @@ mod files;
 mod listing;
 mod migrations;
 mod pooler;
+mod queues;
 mod recorded_drivers;
 mod roles;
 mod spark_summaries;

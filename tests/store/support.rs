@@ -92,6 +92,7 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         actor: None,
         options: Options::default(),
         bounds: Default::default(),
+        queue: None,
         trace: None,
         fingerprint: Vec::new(),
         origins: Default::default(),

@@ -11,6 +11,7 @@ use crate::{
     authentication::Authentication,
     pattern::Patterns,
     principal::{Principal, shortened},
+    queue::Queues,
     rate::Rates,
     role::{Action, Role},
     tenant::{Caps, Member, Namespaces, Tenant, TenantLimits, strongest},
@@ -27,6 +28,7 @@ pub struct Access {
     rates: Option<Rates>,
     /// The tenant of each namespace.
     namespaces: BTreeMap<String, String>,
+    queues: Queues,
 }
 
 impl Access {
@@ -46,6 +48,7 @@ impl Access {
             caps: Caps::default(),
             limits: TenantLimits::default(),
             prices: None,
+            default_queue: None,
             policy: None,
             members: Vec::new(),
         };
@@ -68,7 +71,16 @@ impl Access {
             }
         }
         let tenants = tenants.into_iter().map(|tenant| (tenant.name.clone(), tenant)).collect();
-        Self { authentication, tenants, members, rates, namespaces }
+        Self { authentication, tenants, members, rates, namespaces, queues: Queues::default() }
+    }
+
+    pub(crate) fn with_queues(self, queues: Queues) -> Self {
+        Self { queues, ..self }
+    }
+
+    /// Returns the queues; none without an access file.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
     }
 
     /// Returns how callers are authenticated. `None` if there is no access file: every caller is [`Principal::anonymous`].

@@ -4,6 +4,7 @@ mod authentication;
 mod document;
 mod fault;
 mod member;
+mod queue;
 mod tenant;
 #[cfg(test)]
 mod tests;
@@ -42,10 +43,11 @@ fn parse(text: &str) -> Result<Access, AccessFileError> {
     let mut faults = Faults::default();
     let authentication = authentication::check(document.authentication.unwrap_or_default(), &mut faults);
     let providers = member::Known::new(&authentication);
-    let tenants = tenant::check(document.tenants, &providers, &mut faults);
+    let (mut tenants, default_queues) = tenant::check(document.tenants, &providers, &mut faults);
+    let queues = queue::check(document.capacity, document.queues, &mut tenants, &default_queues, &mut faults);
     let members = member::check(document.members.unwrap_or_default(), "members", &providers, true, &mut faults);
     let rates = rates(document.limits.unwrap_or_default(), &mut faults);
-    faults.into_result(Access::new(Some(authentication), tenants, members, Some(rates)))
+    faults.into_result(Access::new(Some(authentication), tenants, members, Some(rates)).with_queues(queues))
 }
 
 /// Checks the limits of the front door.

@@ -30,6 +30,8 @@ pub struct Tenant {
     pub limits: TenantLimits,
     /// What usage costs; `None` if the prices of the gateway apply.
     pub prices: Option<TenantPrices>,
+    /// The queue of submissions that name none; `None` if the tenant may use no queue: its submissions are launched as they come.
+    pub default_queue: Option<String>,
     /// The section `policy`, as written.
     pub policy: Option<serde_json::Value>,
     pub(crate) members: Vec<Member>,

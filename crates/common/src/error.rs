@@ -36,6 +36,12 @@ pub enum Error {
     /// The driver breaks rules of its tenant's policy.
     #[error("the policy of tenant {tenant} refuses the driver: {}", listed(.violations))]
     Policy { tenant: String, violations: Vec<Violation> },
+    /// A queue doesn't accept the submission; the text is for the client.
+    #[error(transparent)]
+    QueueRefused(Refusal),
+    /// As many submissions wait in the queue as it allows.
+    #[error("{most} submissions wait in queue {queue}, as many as its limit `maxQueued` allows")]
+    BacklogFull { queue: String, most: u64 },
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
@@ -134,6 +140,8 @@ impl Error {
             Self::Refused(_)
             | Self::Denied(_)
             | Self::Policy { .. }
+            | Self::QueueRefused(_)
+            | Self::BacklogFull { .. }
             | Self::Full { .. }
             | Self::RecordsFull { .. }
             | Self::KeyReused { .. }
@@ -152,7 +160,8 @@ impl Error {
             Self::Refused(_) => "invalid",
             Self::Denied(_) => "denied",
             Self::Policy { .. } => "policy",
-            Self::Full { .. } | Self::RecordsFull { .. } | Self::Busy { .. } => "full",
+            Self::QueueRefused(_) => "queue",
+            Self::Full { .. } | Self::BacklogFull { .. } | Self::RecordsFull { .. } | Self::Busy { .. } => "full",
             Self::KeyReused { .. } => "key_reused",
             Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `validate` | a request was read | no effect; also for a dry run |
 //! | `check` | before a number is allocated | reads only; also for a dry run |
+//! | `queue` | after the driver was built | computes only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
 //! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored. May create what starts no driver and is found by a sweep |
@@ -23,8 +24,10 @@ use futures::future::BoxFuture;
 use crate::leadership::clock::DatabaseClock;
 use sparkgate_cluster::Manifest;
 use sparkgate_common::error::Error;
+use sparkgate_policy::ApplicationSize;
 use sparkgate_requests::options::SubmissionOptions;
 use sparkgate_spark::{CreateSubmissionRequest, Refusal};
+use sparkgate_store::InQueue;
 use sparkgate_submission::SubmissionId;
 
 /// What is left to do at a port.
@@ -40,6 +43,11 @@ pub trait Attachment: Send + Sync {
     /// Checks the request against what is stored.
     fn check<'a>(&'a self, _: &'a Proposed<'a>) -> Step<'a, ()> {
         None
+    }
+
+    /// Returns the queue that has to admit the submission, and what it costs there.
+    fn queue(&self, _: &Proposed<'_>, _: &ApplicationSize) -> Result<Option<InQueue>, Error> {
+        Ok(None)
     }
 
     /// Stores what belongs to the submission.
@@ -156,6 +164,14 @@ impl Attachments {
             step.await?;
         }
         Ok(())
+    }
+
+    /// Returns the first queue that an attachment names.
+    ///
+    /// # Errors
+    /// The first.
+    pub fn queue(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
+        self.each().find_map(|one| one.queue(proposed, size).transpose()).transpose()
     }
 
     /// # Errors

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use uuid::Uuid;
 
-use sparkgate_policy::{Judged, Policy, Violation};
+use sparkgate_policy::{ApplicationSize, Judged, Policy, UnknownSize, Violation};
 use sparkgate_requests::{
     options::SubmissionOptions,
     settings::SparkSettings,
@@ -205,6 +205,27 @@ impl PreparedSubmission {
         driver: &mut DriverObjects,
         own: &[(String, String)],
     ) -> serde_json::Result<Vec<Violation>> {
+        self.judged(driver, own, |judged| policy.judge(judged))
+    }
+
+    /// Returns what the application reserves on nodes.
+    ///
+    /// # Errors
+    /// The objects can't be written as JSON, which doesn't happen. The inner one is [`UnknownSize`].
+    pub fn size(
+        &self,
+        driver: &mut DriverObjects,
+        own: &[(String, String)],
+    ) -> serde_json::Result<Result<ApplicationSize, UnknownSize>> {
+        self.judged(driver, own, ApplicationSize::of)
+    }
+
+    fn judged<T>(
+        &self,
+        driver: &mut DriverObjects,
+        own: &[(String, String)],
+        read: impl FnOnce(&Judged<'_>) -> T,
+    ) -> serde_json::Result<T> {
         let template = driver.executor_template();
         if let Some(template) = &template {
             driver.set_executor_template(template);
@@ -215,7 +236,7 @@ impl PreparedSubmission {
         }
         let objects = driver.to_values()?;
         let request = &self.request.request;
-        Ok(policy.judge(&Judged {
+        Ok(read(&Judged {
             objects: &objects,
             properties: &properties,
             origins: &self.origins,

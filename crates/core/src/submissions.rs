@@ -10,6 +10,7 @@ pub mod plan;
 mod rendering;
 pub mod status;
 pub mod submit;
+pub mod waiting;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -10,12 +10,13 @@ use crate::event_feed::EventFeed;
 #[derive(Debug)]
 pub struct Wakeups {
     launcher: Notify,
+    queues: Notify,
     events: Arc<EventFeed>,
 }
 
 impl Wakeups {
     pub fn new(events: Arc<EventFeed>) -> Self {
-        Self { launcher: Notify::new(), events }
+        Self { launcher: Notify::new(), queues: Notify::new(), events }
     }
 
     /// Reports that there may be something to launch or to kill.
@@ -28,8 +29,14 @@ impl Wakeups {
         self.launcher.notified().await;
     }
 
-    /// Reports that this process changed a state, so that subscribers get the change soon.
+    /// Waits until a queue may have something to admit. A notification between two calls isn't lost.
+    pub async fn admission_may_be_due(&self) {
+        self.queues.notified().await;
+    }
+
+    /// Reports that this process changed a state: subscribers get the change soon, and what waits in a queue may have room.
     pub fn state_changed(&self) {
+        self.queues.notify_one();
         self.events.changed();
     }
 }

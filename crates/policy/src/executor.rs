@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::Judged;
 
 pub use set::{ExecutorCount, ExecutorSet, executors};
-pub(crate) use size::{Executors, count};
+pub(crate) use size::{Executors, count, initial_count};
 pub(crate) use volumes::ON_DEMAND;
 
 const CONTAINER: &str = "spark-kubernetes-executor";

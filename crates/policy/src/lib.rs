@@ -11,8 +11,11 @@
 //! executors' template, as Spark's feature steps do, and judged by the same rules. Every field has a place in a table
 //! (`schema`), and every property of Spark for Kubernetes has a class (`classes`): what is in neither is refused.
 //!
+//! [`ApplicationSize`] is computed from the same model of executors: what an application reserves before any of its pods exists.
+//!
 //! The crate is pure: no I/O, no clock, no randomness. `docs/operate/policy.md` describes the rules.
 
+mod application_size;
 mod cause;
 mod classes;
 mod compiled;
@@ -26,6 +29,7 @@ pub mod kueue;
 mod names;
 mod node;
 mod pattern;
+mod pod_size;
 mod policy;
 mod quota;
 mod rules;
@@ -34,6 +38,7 @@ mod uri;
 mod violation;
 mod volume;
 
+pub use application_size::{ApplicationSize, Executors, PodSize, UnknownSize};
 pub use document::{
     Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
     PodSecurity, PolicyDocument, ServiceAccountTokens,

@@ -25,11 +25,9 @@ use serde_json::Value;
 use crate::{
     judgement::{Judgement, Role},
     node::{Node, Root},
+    pod_size::CONTAINERS,
     schema,
 };
-
-/// The lists of containers of a pod.
-const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
 /// Applies all rules to a driver and the executors that it will create.
 pub(crate) fn judge(judgement: &mut Judgement<'_>) {

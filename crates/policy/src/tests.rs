@@ -1,5 +1,6 @@
 //! Whole drivers, built as Spark builds them, and judged.
 
+mod application_size;
 mod arbitrary;
 mod causes;
 mod executors;
@@ -109,7 +110,11 @@ impl Driver {
     }
 
     fn judge(&self, policy: &Policy) -> Vec<Violation> {
-        policy.judge(&Judged {
+        self.judged(|judged| policy.judge(judged))
+    }
+
+    fn judged<T>(&self, read: impl FnOnce(&Judged<'_>) -> T) -> T {
+        read(&Judged {
             objects: &self.objects,
             properties: &self.properties,
             origins: &self.origins,

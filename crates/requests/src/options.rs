@@ -35,6 +35,10 @@ pub struct SubmissionOptions {
     pub retries: Retries,
     /// The Spark release, or its line, as the request names it.
     pub spark_version: Option<String>,
+    /// The queue that has to admit it.
+    pub queue: Option<String>,
+    /// Its priority among the submissions of its tenant in that queue.
+    pub priority: Option<i32>,
     /// Where the submission's state changes are sent.
     pub webhooks: Vec<SubmissionWebhook>,
 }
@@ -60,6 +64,12 @@ impl fmt::Debug for SubmissionOptions {
         }
         if let Some(version) = &self.spark_version {
             options.field("spark_version", version);
+        }
+        if let Some(queue) = &self.queue {
+            options.field("queue", queue);
+        }
+        if let Some(priority) = &self.priority {
+            options.field("priority", priority);
         }
         for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
             options.field("webhook", &(url, format, states));
@@ -88,7 +98,7 @@ pub struct Caps {
 }
 
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "clientId",
     "defaults",
     "idempotencyKey",
@@ -96,6 +106,8 @@ pub const NAMES: [&str; 11] = [
     "label.<key>",
     "maxRetries.application",
     "maxRetries.infrastructure",
+    "priority",
+    "queue",
     "runTimeout",
     "sparkVersion",
     "startTimeout",
@@ -127,6 +139,8 @@ impl SubmissionOptions {
             "runTimeout" => self.run_timeout = Some(time::parse(value)?),
             "killGrace" => self.kill_grace = Some(time::parse(value)?),
             "sparkVersion" => self.spark_version = Some(value.to_owned()),
+            "queue" => self.queue = Some(value.to_owned()),
+            "priority" => self.priority = Some(value::priority(value)?),
             "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
             "maxRetries.application" => self.retries.application = Some(value::count(value)?),
             name => match name.strip_prefix("label.") {
@@ -170,6 +184,8 @@ impl SubmissionOptions {
                 application: self.retries.application.or(others.retries.application),
             },
             spark_version: self.spark_version.or(others.spark_version),
+            queue: self.queue.or(others.queue),
+            priority: self.priority.or(others.priority),
             webhooks: if self.webhooks.is_empty() { others.webhooks } else { self.webhooks },
         }
     }

@@ -27,8 +27,9 @@ use sparkgate_store::Store;
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, Day, Delivery, Event, ExecutorCounts, Filter, Found,
-    GroupBy, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
-    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
+    GroupBy, Held, HoldAnswer, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState,
+    Scope, StateCount, StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
+    Webhook,
 };
 
 pub use self::{
@@ -69,12 +70,14 @@ pub use sparkgate_core::{
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
         submit::Accepted,
+        waiting::{WaitEstimate, Waiting},
     },
     usage::{PriceSettings, Usage},
     witness::{Archived, Witness},
 };
 pub use sparkgate_kueue::{KueueQueue, KueueQueues};
 pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
+pub use sparkgate_queues::{QueueOverview, Queues, Rest, TenantInQueue};
 pub use sparkgate_requests::{
     options::{
         Caps, Retries, SubmissionOptions,
@@ -126,6 +129,7 @@ pub struct Service {
     pub usage: Arc<Usage>,
     pub overview: Arc<Overview>,
     pub boundaries: Arc<Boundaries>,
+    pub queues: Arc<Queues>,
     pub files: Arc<Files>,
     pub webhooks: Arc<Webhooks>,
     pub spark_ui: Arc<SparkUi>,
@@ -176,9 +180,11 @@ impl Service {
         let webhooks = Arc::new(webhooks);
         let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue);
         let kueue = Arc::new(kueue);
-        // The rules come first: what they refuse costs no quota of a queue, and no file a copy.
+        let queues = Arc::new(Queues::new(store.clone(), access.clone(), leases.clone(), wakeups.clone()));
+        let rules = Arc::new(Rules::new(access.clone(), store.clone()));
+        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![Arc::new(Rules::new(access.clone(), store.clone())), kueue.clone(), files.clone(), webhooks.clone()];
+            vec![rules, queues.clone(), kueue.clone(), files.clone(), webhooks.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
@@ -236,6 +242,7 @@ impl Service {
             usage: Arc::new(usage),
             overview: Arc::new(overview),
             boundaries,
+            queues,
             files,
             webhooks,
             spark_ui: Arc::new(spark_ui),
@@ -257,13 +264,14 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 14] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
             ("publisher", self.events.clone().run(stop.clone()).boxed()),
             ("watcher", self.pods.clone().run(stop.clone()).boxed()),
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
+            ("queues", self.queues.clone().run(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(self.store.clone(), stop.clone()).boxed()),

@@ -3,7 +3,9 @@
 mod behind;
 mod bounds;
 mod draw;
+mod in_queue;
 mod insert;
+mod statement;
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
@@ -24,6 +26,7 @@ use sparkgate_submission::{State, SubmissionId, Wire};
 
 pub use bounds::{ReachedBound, TenantBounds};
 pub use draw::Drawn;
+pub use in_queue::{Cost, InQueue};
 pub use insert::accept_on;
 
 /// The values that are fixed when a request is accepted.
@@ -54,6 +57,8 @@ pub struct NewSubmission {
     pub options: Options,
     /// The bounds of the tenant.
     pub bounds: TenantBounds,
+    /// The queue that has to admit it, if there is one.
+    pub queue: Option<InQueue>,
     /// The trace that it belongs to, if there is one.
     pub trace: Option<String>,
     /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
@@ -112,6 +117,10 @@ impl From<NewSubmission> for Submission {
             max_retries_infrastructure: options.max_retries_infrastructure,
             max_retries_application: options.max_retries_application,
             failed_tries: 0,
+            priority: new.queue.as_ref().map(|queue| queue.priority),
+            queue: new.queue.map(|queue| queue.queue),
+            admitted_at: None,
+            held: None,
         }
     }
 }
@@ -218,6 +227,9 @@ impl Store {
                 return Ok(Accepted::Full(bound));
             }
             // The conflicting submission is gone now, or there is room again.
+        }
+        if let Some(InQueue { queue, max_queued: Some(most), .. }) = &new.queue {
+            return Ok(Accepted::Full(ReachedBound::Backlog { queue: queue.clone(), most: *most }));
         }
         if let Some(most) = new.bounds.queued {
             return Ok(Accepted::Full(ReachedBound::Queued { most }));

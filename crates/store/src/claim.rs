@@ -12,6 +12,7 @@ use super::{
     row::{kill_cause, parse},
     sealed::{Sealed, UNCLAIMED_SEALED},
     state_log::Changed,
+    unadmitted::{CLAIMABLE, UNADMITTED, queue_rank},
 };
 use sparkgate_submission::{KillCause, State, SubmissionId, kept};
 
@@ -150,9 +151,9 @@ fn ours() -> String {
 /// Returns the condition for rows that are due in one of the namespaces `$4`, and not among `$3`.
 fn is_due() -> String {
     format!(
-        "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+        "{CLAIMABLE}
                   AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {UNCLAIMED_NOW} OR claimed_by = {UNCLAIMED_SEALED}
-                      OR claimed_by IN
+                      OR claimed_by = {UNADMITTED} OR claimed_by IN
                       (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
                   AND (not_before IS NULL OR not_before <= clock_timestamp()
                       OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
@@ -221,12 +222,12 @@ impl Store {
         // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
         let statement = format!(
             "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
-                (SELECT namespace, tenant FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                (SELECT namespace, tenant FROM submissions WHERE {CLAIMABLE}
                  ORDER BY namespace, number LIMIT 1)
                 UNION ALL
                 SELECT next.namespace, next.tenant FROM here CROSS JOIN LATERAL (
                     SELECT namespace, tenant FROM submissions
-                    WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND namespace > here.namespace
+                    WHERE {CLAIMABLE} AND namespace > here.namespace
                     ORDER BY namespace, number LIMIT 1) AS next
             ), the_ones AS MATERIALIZED (
                 SELECT id, state FROM submissions WHERE cardinality($8::text[]) > 0 AND id = ANY (ARRAY(
@@ -360,17 +361,25 @@ impl Store {
         delay: Duration,
         why: Option<(Option<&str>, &str)>,
     ) -> Result<(), Error> {
-        self.give_back(claimed, delay, why, i32::MAX).await
+        self.give_back(claimed, delay, why, i32::MAX, (UNCLAIMED, "")).await
     }
 
     /// Returns a claim after a try that failed because the cluster gave no answer: only the first of these tries count.
     pub async fn retry_after_outage(&self, claimed: &Claimed, delay: Duration, why: &str) -> Result<(), Error> {
-        self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE).await
+        self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE, (UNCLAIMED, "")).await
     }
 
-    /// Returns a claim after a try for which there was no room: it isn't counted, and may be repeated at once.
+    /// Returns a claim after a try for which there was no room: it isn't counted, and may be repeated at once. A submission in a queue
+    /// waits for another admission, so that it takes no place while it can't run, unless its pod exists. Its start timeout goes on.
     pub async fn wait_for_room(&self, claimed: &Claimed, reason: &str, why: &str) -> Result<(), Error> {
-        self.give_back(claimed, Duration::ZERO, Some((Some(reason), why)), 0).await
+        let returned = "(queue IS NOT NULL AND state = 'LAUNCHING' AND pod_uid IS NULL)";
+        let rank = queue_rank("submissions");
+        let readmit = format!(
+            ", queue_rank = CASE WHEN {returned} THEN {rank} ELSE queue_rank END,
+             admitted_at = CASE WHEN {returned} THEN NULL ELSE admitted_at END"
+        );
+        let unclaimed = format!("CASE WHEN {returned} THEN {UNADMITTED} ELSE {UNCLAIMED} END");
+        self.give_back(claimed, Duration::ZERO, Some((Some(reason), why)), 0, (&unclaimed, &readmit)).await
     }
 
     async fn give_back(
@@ -379,9 +388,10 @@ impl Store {
         delay: Duration,
         why: Option<(Option<&str>, &str)>,
         most: i32,
+        (unclaimed, more): (&str, &str),
     ) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "UPDATE submissions SET claimed_by = {UNCLAIMED},
+            "UPDATE submissions SET claimed_by = {unclaimed}{more},
                     not_before = CASE WHEN state <> 'KILLING' OR $5
                         THEN clock_timestamp() + make_interval(secs => least($3, {LONGEST_PAUSE})) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 WHEN failed_tries < $7 THEN failed_tries + 1

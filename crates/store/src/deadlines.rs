@@ -22,7 +22,7 @@ pub struct Overdue {
 }
 
 /// Seconds in a readable unit.
-const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
+pub(super) const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
     WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
 
 /// A deadline that is this much later than its timeout allows was written by a clock that was ahead. Attempts pause for less.

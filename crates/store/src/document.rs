@@ -9,6 +9,7 @@ use super::{
     Error, Prices, Scoped, Submission, SubmissionUsage,
     error::within,
     kept_logs::{self, KeptLog},
+    queues::{QueueStanding, StoredStanding, push_standing},
     row::ends,
     spark_summaries::SparkSummary,
     submissions::{self, COLUMNS},
@@ -26,6 +27,8 @@ pub struct SubmissionDocument {
     pub spark: Option<SparkSummary>,
     /// The archive of the current attempt, once it has ended.
     pub archive: Option<KeptLog>,
+    /// Where it stands in its queue, if it waits there.
+    pub standing: Option<QueueStanding>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -38,6 +41,7 @@ struct Row {
     said: Option<Json<Value>>,
     #[sqlx(flatten)]
     archive: kept_logs::MaybeRow,
+    standing: Option<Json<StoredStanding>>,
 }
 
 impl Scoped {
@@ -52,7 +56,7 @@ impl Scoped {
         query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
         push_usage(&mut query, id, prices);
         query.push(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at FROM submissions s
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing FROM submissions s
              LEFT JOIN LATERAL (
                  SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
                  WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
@@ -60,17 +64,20 @@ impl Scoped {
                  SELECT l.log AS kept_log, l.size_bytes AS kept_size, l.cut AS kept_cut, l.events AS kept_events, l.kept_at
                  FROM kept_logs l WHERE l.submission_id = s.id AND l.attempt = s.attempt AND s.state = ANY(",
         );
-        query.push_bind(ends()).push(")) AS kept ON true WHERE id = ").push_bind(id.as_str()).push(" AND ");
+        query.push_bind(ends()).push(")) AS kept ON true");
+        push_standing(&mut query);
+        query.push(" WHERE id = ").push_bind(id.as_str()).push(" AND ");
         self.scope.push_condition(&mut query, "s");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         drop(connection);
-        let Some(Row { submission, usage, said_by, said_at, said, archive }) = row else { return Ok(None) };
+        let Some(Row { submission, usage, said_by, said_at, said, archive, standing }) = row else { return Ok(None) };
         let spark = said_by.zip(said_at).zip(said);
         Ok(Some(SubmissionDocument {
             submission: submission.try_into()?,
             usage: usage.map(|Json(attempts)| attempts.into()),
             spark: spark.map(|((attempt, read_at), Json(summary))| SparkSummary { attempt, read_at, summary }),
             archive: archive.read(id).await?,
+            standing: standing.map(|Json(stored)| stored.into()),
         }))
     }
 }

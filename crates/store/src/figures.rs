@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, connections::Connections, error::within};
+use super::{Error, Store, connections::Connections, error::within, unadmitted::UNADMITTED};
 use sparkgate_metrics::{metrics, text};
 use sparkgate_submission::{FailureCode, Outcome, State};
 
-/// How many seconds an attempt has waited: since its submission was accepted, or since the end of the attempt before.
-pub(super) const WAITED: &str = "extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8";
+/// How many seconds an attempt has waited: since its submission was accepted, since the end of the attempt before, or since its queue
+/// admitted it.
+pub(super) const WAITED: &str =
+    "extract(epoch FROM clock_timestamp() - greatest(admitted_at, coalesce(queued_at, created_at)))::float8";
 /// How many seconds ago a submission was accepted.
 pub(super) const AGE: &str = "extract(epoch FROM clock_timestamp() - created_at)::float8";
 
@@ -17,7 +19,7 @@ pub struct LiveCount {
     pub tenant: String,
     pub state: String,
     pub count: i64,
-    /// How many seconds the oldest has waited for its pod, if they wait for one.
+    /// How many seconds the oldest has waited for its pod, if they wait for one, and not for their queue.
     pub oldest: Option<f64>,
 }
 
@@ -39,7 +41,8 @@ impl Store {
         // Each part has an index of its own, which has no other rows.
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(format!(
             "SELECT tenant, state, count(*), max(waited) FROM (
-                 SELECT tenant, state, CASE WHEN state <> 'KILLING' THEN {WAITED} END AS waited
+                 SELECT tenant, state,
+                     CASE WHEN state <> 'KILLING' AND claimed_by IS DISTINCT FROM {UNADMITTED} THEN {WAITED} END AS waited
                  FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
                  UNION ALL SELECT tenant, state, NULL FROM submissions WHERE state IN ('PENDING', 'RUNNING')
              ) AS live GROUP BY tenant, state",

@@ -38,6 +38,7 @@ mod numbering;
 mod overview;
 mod primary;
 mod query;
+mod queues;
 mod recorded_drivers;
 mod request;
 mod retry;
@@ -49,6 +50,7 @@ mod spark_summaries;
 mod state_log;
 mod submissions;
 mod traces;
+mod unadmitted;
 mod usage;
 mod webhooks;
 
@@ -60,7 +62,9 @@ use history::Histories;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
-pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, ReachedBound, TenantBounds, accept_on};
+pub use accept::{
+    Accepted, Cost, Drawn, InQueue, KeySpace, NewSubmission, Options, ReachedBound, TenantBounds, accept_on,
+};
 pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog, AuditNote, AuditSubject, Denial};
@@ -89,12 +93,16 @@ pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use overview::{Day, HourCount, LeaseRecord, OwnerCount, Start, StateCount, WatchRecord};
 pub use query::{Live, Record};
+pub use queues::{
+    Admission, Backlog, History, HoldAnswer, Largest, Place, QueueRound, QueueStanding, QueueState, StoredQueueState,
+    WaitingHead,
+};
 pub use recorded_drivers::RecordedDriver;
 pub use scope::{DEFAULT_TENANT, Scope, Scoped};
 pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use spark_summaries::{AskedDriver, SparkSummary};
-pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
+pub use submissions::{ExecutorCounts, Filter, Found, Held, Page, Submission};
 pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
 pub use webhooks::{

@@ -3,8 +3,16 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, figures::code_of, row::words,
-    sealed::UNCLAIMED_SEALED, state_log::Changed, usage::ended,
+    Error, Store,
+    claim::UNCLAIMED_NOW,
+    deadlines::started,
+    error::within,
+    figures::code_of,
+    row::words,
+    sealed::UNCLAIMED_SEALED,
+    state_log::Changed,
+    unadmitted::{UNADMITTED, queue_rank},
+    usage::ended,
 };
 use sparkgate_metrics::{metrics, text};
 use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
@@ -44,7 +52,8 @@ impl Store {
         let reservation = placement.reservation;
         let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
         let ended = ended("$19::timestamptz", &since, "old");
-        // The start timeout begins when the pause is over.
+        let rank = queue_rank("old");
+        // The start timeout begins when the pause is over, and in a queue when the attempt is admitted.
         let statement = format!(
             r#"
             WITH old AS (
@@ -67,9 +76,12 @@ impl Store {
                     attempt = old.attempt + 1, state = 'QUEUED', exit_code = NULL, reason = NULL, message = NULL,
                     pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
                     pod_millicores = NULL, pod_memory_bytes = NULL, pod_since = NULL, pod_ended_at = NULL,
-                    claimed_by = CASE WHEN old.sealed THEN {UNCLAIMED_SEALED} ELSE {UNCLAIMED_NOW} END, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
+                    claimed_by = CASE WHEN old.queue IS NOT NULL THEN {UNADMITTED} WHEN old.sealed THEN {UNCLAIMED_SEALED} ELSE {UNCLAIMED_NOW} END, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
                     {counted}
-                    not_before = due, deadline = due + make_interval(secs => old.start_timeout)
+                    not_before = due,
+                    deadline = CASE WHEN old.queue IS NULL THEN due + make_interval(secs => old.start_timeout) END,
+                    queue_deadline = due + make_interval(secs => old.queue_timeout), admitted_at = NULL,
+                    queue_rank = CASE WHEN old.queue IS NOT NULL THEN {rank} END
                 FROM old WHERE s.id = old.id
                 RETURNING s.id, s.attempt, s.not_before, s.tenant, old.state AS was
             ), logged AS (

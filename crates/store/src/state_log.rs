@@ -53,19 +53,17 @@ pub(crate) const CHANGED: &str =
 impl ChangedRow {
     /// Logs the change, and counts the submission if this was its end: a kill before anything was created for it.
     pub(crate) fn record(&self) {
-        let Self { id, tenant, attempt, was, state, reason } = self;
-        let changed = Changed {
-            submission: id,
-            tenant,
-            attempt: *attempt,
-            from: Some(was),
-            state,
-            reason: reason.as_deref(),
-            ..Changed::default()
-        };
+        self.record_as(self.reason.as_deref());
+    }
+
+    /// Does the same with the reason of the event.
+    pub(crate) fn record_as(&self, reason: Option<&str>) {
+        let Self { id, tenant, attempt, was, state, .. } = self;
+        let changed =
+            Changed { submission: id, tenant, attempt: *attempt, from: Some(was), state, reason, ..Changed::default() };
         changed.log();
         if state == State::Killed.as_str() {
-            count_kill(tenant, reason.as_deref());
+            count_kill(tenant, reason);
         }
     }
 }

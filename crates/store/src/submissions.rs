@@ -58,6 +58,23 @@ pub struct Submission {
     pub max_retries_application: i32,
     /// Consecutive failed tries of claimed work, after which it was postponed, for example because the cluster was unavailable.
     pub failed_tries: i32,
+    /// The queue that admits it, if there is one.
+    pub queue: Option<String>,
+    /// Its priority in that queue.
+    pub priority: Option<i32>,
+    /// When the queue admitted the current attempt.
+    pub admitted_at: Option<DateTime<Utc>>,
+    /// It isn't launched before it is released.
+    pub held: Option<Held>,
+}
+
+/// Since when a submission is held, by whom and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub at: DateTime<Utc>,
+    /// The subject of the principal.
+    pub by: String,
+    pub reason: Option<String>,
 }
 
 /// The submission that a statement concerned.

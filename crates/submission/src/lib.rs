@@ -12,6 +12,7 @@ mod kill_cause;
 mod observation;
 mod outcome;
 mod pod_event;
+pub mod queues;
 mod reservation;
 mod state;
 mod state_change;

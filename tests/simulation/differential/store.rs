@@ -118,6 +118,7 @@ impl Both {
             actor: None,
             options: Options::default(),
             bounds: Default::default(),
+            queue: None,
             trace: None,
             fingerprint: Vec::new(),
             origins: Default::default(),

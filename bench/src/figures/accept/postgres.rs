@@ -79,6 +79,7 @@ fn submission() -> anyhow::Result<NewSubmission> {
         actor: None,
         options: Options::default(),
         bounds: Default::default(),
+        queue: None,
         trace: None,
         fingerprint: vec![7; 32],
         origins: Default::default(),

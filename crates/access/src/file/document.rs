@@ -18,6 +18,8 @@ pub(super) struct Document {
     pub(super) tenants: Entries<TenantDocument>,
     pub(super) members: Option<Vec<MemberDocument>>,
     pub(super) limits: Option<RatesDocument>,
+    pub(super) capacity: Option<Spanned<CapacityDocument>>,
+    pub(super) queues: Option<Entries<QueueDocument>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -115,6 +117,7 @@ pub(super) struct TenantDocument {
     pub(super) caps: Option<CapsDocument>,
     pub(super) limits: Option<TenantLimitsDocument>,
     pub(super) prices: Option<PricesDocument>,
+    pub(super) default_queue: Option<Text>,
     pub(super) policy: Option<serde_json::Value>,
     pub(super) members: Option<Vec<MemberDocument>>,
 }
@@ -161,6 +164,46 @@ pub(super) struct RatesDocument {
     pub(super) reads: Option<Text>,
     pub(super) bytes: Option<Text>,
     pub(super) failed_logins: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct QueueDocument {
+    pub(super) tenants: Option<Spanned<Vec<Text>>>,
+    pub(super) weight: Option<Spanned<u64>>,
+    pub(super) caps: Option<AmountsDocument>,
+    pub(super) priority: Option<PriorityDocument>,
+    pub(super) max_queued: Option<Spanned<u64>>,
+    pub(super) queue_timeout: Option<Text>,
+    pub(super) dynamic_allocation: Option<Text>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PriorityDocument {
+    pub(super) default: Option<Spanned<i64>>,
+    pub(super) max: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct AmountsDocument {
+    pub(super) submissions: Option<Text>,
+    pub(super) pods: Option<Text>,
+    pub(super) cores: Option<Text>,
+    pub(super) memory: Option<Text>,
+    pub(super) resources: Option<Entries<Text>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CapacityDocument {
+    pub(super) submissions: Option<Text>,
+    pub(super) pods: Option<Text>,
+    pub(super) cores: Option<Text>,
+    pub(super) memory: Option<Text>,
+    pub(super) resources: Option<Entries<Text>>,
+    pub(super) reserve_after: Option<Text>,
 }
 
 /// A text, or a list of texts.

@@ -19,8 +19,12 @@ use crate::{
     tenant::{Caps, Namespaces, Tenant, TenantLimits, TenantPrices, is_price},
 };
 
-/// Checks all tenants.
-pub(super) fn check(documents: Entries<TenantDocument>, known: &Known, faults: &mut Faults) -> Vec<Tenant> {
+/// Checks all tenants. Their default queues, by name, are checked along with the queues.
+pub(super) fn check(
+    documents: Entries<TenantDocument>,
+    known: &Known,
+    faults: &mut Faults,
+) -> (Vec<Tenant>, Vec<(String, Option<Text>)>) {
     if documents.0.is_empty() {
         faults.add_without_place("tenants", "there must be one tenant at least");
     }
@@ -30,8 +34,11 @@ pub(super) fn check(documents: Entries<TenantDocument>, known: &Known, faults: &
     documents
         .0
         .into_iter()
-        .map(|(name, document)| tenant(name, document, is_only, &mut owners, known, faults))
-        .collect()
+        .map(|(name, mut document)| {
+            let default_queue = (name.value.clone(), document.default_queue.take());
+            (tenant(name, document, is_only, &mut owners, known, faults), default_queue)
+        })
+        .unzip()
 }
 
 fn tenant(
@@ -68,6 +75,7 @@ fn tenant(
             record_bytes: limits.record_bytes,
         },
         prices: document.prices.map(|document| prices(document, &format!("{path}.prices"), faults)),
+        default_queue: None,
         policy: document.policy,
         members: member::check(document.members.unwrap_or_default(), &format!("{path}.members"), known, false, faults),
         name: name.value,

@@ -5,6 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+
+mod queues;
+
 use crate::{
     authentication::CertificateSubject,
     jwt::Algorithm,

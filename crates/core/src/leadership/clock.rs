@@ -77,7 +77,7 @@ impl Judge {
 }
 
 impl DatabaseClock {
-    pub(super) fn new(store: Store) -> Self {
+    pub fn new(store: Store) -> Self {
         Self { store, difference: Judge::default() }
     }
 

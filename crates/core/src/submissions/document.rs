@@ -1,6 +1,6 @@
 //! The document of one submission: what is shown of it, and of what features know of it.
 
-use super::{Submissions, failure_reason::FailureReason};
+use super::{Submissions, failure_reason::FailureReason, waiting::Waiting};
 use crate::usage::Usage;
 use sparkgate_common::error::Error;
 use sparkgate_store::{SparkSummary, Submission, SubmissionDocument, SubmissionUsage};
@@ -15,6 +15,8 @@ pub struct Document {
     pub why: Option<FailureReason>,
     /// `None` before its first pod.
     pub usage: Option<SubmissionUsage>,
+    /// What it waits for, if it is queued in a queue or held.
+    pub waiting: Option<Waiting>,
     /// What its driver said last of its jobs and stages.
     pub spark: Option<SparkSummary>,
 }
@@ -29,9 +31,10 @@ impl Submissions {
         usage: &Usage,
     ) -> Result<Option<Document>, Error> {
         let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
-        let Some(SubmissionDocument { submission, usage, spark, archive }) = read else { return Ok(None) };
+        let Some(SubmissionDocument { submission, usage, spark, archive, standing }) = read else { return Ok(None) };
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
         let why = self.reason(&submission, archived).await;
-        Ok(Some(Document { submission, why, usage, spark }))
+        let waiting = Waiting::of(&submission, standing);
+        Ok(Some(Document { submission, why, usage, waiting, spark }))
     }
 }

@@ -36,6 +36,10 @@ struct Options<'a> {
     wire: Option<&'static str>,
     spark_version: Option<&'a str>,
     webhooks: Vec<Webhook<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
 }
 
 #[derive(Serialize)]
@@ -59,6 +63,8 @@ impl<'a> Options<'a> {
             kill_grace,
             retries: Retries { infrastructure, application },
             spark_version,
+            queue,
+            priority,
             webhooks,
         } = options;
         let webhook = |SubmissionWebhook { url, format, states, secret: _ }: &'a SubmissionWebhook| Webhook {
@@ -77,6 +83,8 @@ impl<'a> Options<'a> {
             wire: wire.map(|wire| wire.as_str()),
             spark_version: spark_version.as_deref(),
             webhooks: webhooks.iter().map(webhook).collect(),
+            queue: queue.as_deref(),
+            priority: *priority,
         }
     }
 }
@@ -151,6 +159,8 @@ mod tests {
             kill_grace: seconds(5),
             retries: Retries { infrastructure: Some(2), application: None },
             spark_version: Some("4.1".to_owned()),
+            queue: None,
+            priority: None,
             webhooks: vec![SubmissionWebhook {
                 url: "https://example.org".to_owned(),
                 format: MessageFormat::CloudEvents,

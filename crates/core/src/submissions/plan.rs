@@ -14,6 +14,7 @@ use crate::{
 use sparkgate_access::Action;
 use sparkgate_cluster::{Cluster, Manifest, OwnershipLabels};
 use sparkgate_common::error::Error;
+use sparkgate_policy::{ApplicationSize, UnknownSize};
 use sparkgate_requests::options::SubmissionOptions;
 use sparkgate_spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, SparkVersion};
 use sparkgate_store::Drawn;
@@ -31,6 +32,8 @@ pub(super) struct Rendered {
     pub(super) driver: DriverObjects,
     /// [`Manifest`] as JSON.
     pub(super) manifest: String,
+    /// What it reserves on nodes, if its tenant may use a queue.
+    pub(super) size: Option<ApplicationSize>,
 }
 
 /// What a request would become.
@@ -115,6 +118,9 @@ impl Submissions {
         let (prepared, rules) = self.prepare(caller, request, options)?;
         self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
         let rendered = self.render(&rules, &prepared, &self.store.draw().await?).await?;
+        if let Some(size) = &rendered.size {
+            self.attachments.queue(&proposed(caller, &rules, &prepared), size)?;
+        }
         Ok(Plan { prepared, rendered })
     }
 }
@@ -203,11 +209,27 @@ pub(super) fn render(
     let mut driver = prepared.build(&rules.spark, &names, drawn.at, &own)?;
     limits::grace_period(&driver, &rules.caps)?;
     let judged = judge(rules, prepared, &mut driver, &own)?;
+    let size = size(rules, prepared, &mut driver, &own)?;
     limits::check(&prepared.request.request, &names, &driver, cluster, &rules.tenant)?;
     ownership.put_on(&mut driver, &names.driver_pod);
     let manifest = Manifest::text_of(&driver, judged.as_ref());
     let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
-    Ok(Rendered { names, driver, manifest })
+    Ok(Rendered { names, driver, manifest, size })
+}
+
+/// Computes what the application reserves on nodes, if a queue has to know.
+fn size(
+    rules: &TenantRules,
+    prepared: &PreparedSubmission,
+    driver: &mut DriverObjects,
+    own: &[(String, String)],
+) -> Result<Option<ApplicationSize>, Error> {
+    if rules.tenant.default_queue.is_none() {
+        return Ok(None);
+    }
+    let size = prepared.size(driver, own);
+    let size = size.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
+    Ok(Some(size.map_err(|UnknownSize { property, reason }| Refusal::property(&property, reason))?))
 }
 
 /// Judges a driver by the policy of its tenant, if it has one. Returns what a later verdict will need.

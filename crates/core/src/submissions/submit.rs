@@ -123,6 +123,10 @@ impl Submissions {
         for _ in 0..TRIES {
             // Before anything is kept for it: most refusals are of the driver.
             let rendered = self.render(&rules, &prepared, &drawn).await?;
+            let queue = match &rendered.size {
+                Some(size) => self.attachments.queue(&proposed(caller, &rules, &prepared), size)?,
+                None => None,
+            };
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             let attached = self.attachments.attach(&drawn.id, &proposed(caller, &rules, &prepared)).await?;
             let id = drawn.id.clone();
@@ -138,6 +142,7 @@ impl Submissions {
                 spark_version: prepared.version,
                 options: prepared.options.kept(),
                 bounds,
+                queue,
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {
                     Some(_) => fingerprint.stored().to_vec(),
@@ -209,6 +214,7 @@ fn full(tenant: &str, bound: ReachedBound) -> Error {
     let tenant = tenant.to_owned();
     match bound {
         ReachedBound::Queued { most } => Error::Full { tenant, most },
+        ReachedBound::Backlog { queue, most } => Error::BacklogFull { queue, most },
         ReachedBound::RecordBytes { bytes, most } => Error::RecordsFull { tenant, bytes, most },
     }
 }
@@ -216,13 +222,16 @@ fn full(tenant: &str, bound: ReachedBound) -> Error {
 /// Notes for the audit why a submission was denied. A reason of an invalid request may quote its values, so only the field is noted.
 fn deny(caller: &Session, error: &Error) {
     match error {
-        Error::Refused(refusal) => caller.denied(None, || format!("the request is invalid: {}", refusal.field)),
+        Error::Refused(refusal) | Error::QueueRefused(refusal) => {
+            caller.denied(None, || format!("the request is invalid: {}", refusal.field))
+        }
         Error::Denied(_)
         | Error::Policy { .. }
         | Error::KeyReused { .. }
         | Error::ClientIdTaken { .. }
         | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
         Error::Full { .. }
+        | Error::BacklogFull { .. }
         | Error::RecordsFull { .. }
         | Error::Busy { .. }
         | Error::Unavailable(_)

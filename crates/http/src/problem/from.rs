@@ -15,7 +15,10 @@ impl Code {
         match error {
             sparkgate_service::Error::Refused(_) => Self::InvalidRequest,
             sparkgate_service::Error::Policy { .. } => Self::PolicyViolated,
-            sparkgate_service::Error::Full { .. } => Self::TooManyRequests,
+            sparkgate_service::Error::Full { .. } | sparkgate_service::Error::BacklogFull { .. } => {
+                Self::TooManyRequests
+            }
+            sparkgate_service::Error::QueueRefused(_) => Self::QueueRefused,
             sparkgate_service::Error::RecordsFull { .. } => Self::RecordQuotaExceeded,
             sparkgate_service::Error::Busy { .. } => Self::Busy,
             sparkgate_service::Error::Denied(_) => Self::Denied,
@@ -42,7 +45,13 @@ impl From<sparkgate_service::Error> for Problem {
                 let list = serde_json::to_value(violations).unwrap_or_default();
                 Self::new(code, format!("{error}.")).with("violations", list)
             }
-            sparkgate_service::Error::Full { .. } => Self::new(code, format!("{error}.")),
+            sparkgate_service::Error::QueueRefused(refusal) => {
+                let problem = Self::from(refusal);
+                Self { code, ..problem }
+            }
+            sparkgate_service::Error::Full { .. } | sparkgate_service::Error::BacklogFull { .. } => {
+                Self::new(code, format!("{error}."))
+            }
             sparkgate_service::Error::RecordsFull { .. } => Self::new(code, format!("{error}.")),
             sparkgate_service::Error::Busy { .. } => {
                 Self::new(code, format!("{error}; nothing was done. Try again in a moment."))

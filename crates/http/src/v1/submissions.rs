@@ -165,7 +165,7 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let Document { submission, why, usage, spark } = document(&state.service, &caller, &id).await?;
+    let Document { submission, why, usage, spark, waiting: _ } = document(&state.service, &caller, &id).await?;
     let currency = state.service.usage.currency();
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);

@@ -143,6 +143,21 @@ pub(crate) fn count(judged: &Judged<'_>) -> Executors {
     Executors::AtMost(most.0, most.1)
 }
 
+/// Returns how many executors there are at first: with dynamic allocation, the largest of its three numbers (`Utils.
+/// getDynamicAllocationInitialExecutors`).
+pub(crate) fn initial_count(judged: &Judged<'_>) -> Result<u64, &'static str> {
+    const INSTANCES: &str = "spark.executor.instances";
+    let read = |key: &'static str| match judged.property(key) {
+        None => Ok(None),
+        Some(text) => text.parse::<u64>().map(Some).map_err(|_| key),
+    };
+    if !judged.is_on("spark.dynamicAllocation.enabled") {
+        return Ok(read(INSTANCES)?.unwrap_or(DEFAULT_INSTANCES));
+    }
+    let keys = [INSTANCES, "spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.minExecutors"];
+    keys.into_iter().try_fold(0, |most, key| Ok(most.max(read(key)?.unwrap_or_default())))
+}
+
 /// Parses a duration as Spark does, in seconds unless it has a unit, rounded up.
 pub(super) fn seconds(text: &str) -> Option<i64> {
     let lower = text.trim().to_lowercase();

@@ -1,7 +1,5 @@
 //! Sizes and counts of pods, and of all executors together.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::{CONTAINERS, volumes};
@@ -9,94 +7,12 @@ use crate::{
     executor::{ExecutorPod, Executors, count},
     judgement::{Judgement, Role},
     node::{Node, Root},
+    pod_size::{COMMON, Size},
 };
 use sparkgate_spark::Quantity;
 
 const RULE: &str = "limits";
 const UNREADABLE: &str = "it is not a quantity of Kubernetes";
-
-/// The resources of a pod, by name: what it requests or may use, whichever is more.
-#[derive(Debug, Default)]
-struct Size {
-    amounts: BTreeMap<String, Quantity>,
-    /// Resources that some container doesn't state, so that it may use any amount.
-    open: Vec<&'static str>,
-}
-
-/// Resources with limits of their own.
-const COMMON: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
-impl Size {
-    fn of(spec: &Node<'_>) -> Self {
-        let mut running = Self::default();
-        let mut starting = Self::default();
-        for list in CONTAINERS {
-            for container in spec.field(list).items() {
-                let own = Self::of_container(&container.field("resources"));
-                running.open.extend(&own.open);
-                // Init containers run one after the other, except sidecars, which stay.
-                match list == "initContainers" && container.text_of("restartPolicy") != "Always" {
-                    true => starting.raise(own),
-                    false => running.add(own),
-                }
-            }
-        }
-        // A sidecar may run beside any init container.
-        starting.amounts.iter_mut().for_each(|(name, amount)| {
-            let beside = sidecars(spec, name);
-            *amount = amount.plus(beside);
-        });
-        running.raise(starting);
-        let pod = Self::of_container(&spec.field("resources"));
-        running.open.retain(|name| pod.open.contains(name));
-        running.raise(pod);
-        running
-    }
-
-    fn of_container(resources: &Node<'_>) -> Self {
-        let mut size = Self::default();
-        for list in ["requests", "limits"] {
-            for (name, amount) in resources.field(list).entries() {
-                // What can't be read is reported by `judge_amounts`, and exceeds each limit here.
-                let amount = Quantity::of_value(amount.value).unwrap_or(Quantity::MAX);
-                let own = size.amounts.entry(name.to_owned()).or_default();
-                *own = amount.max(*own);
-            }
-        }
-        size.open = COMMON.into_iter().filter(|name| !size.amounts.contains_key(*name)).collect();
-        size
-    }
-
-    fn add(&mut self, other: Self) {
-        for (name, amount) in other.amounts {
-            let own = self.amounts.entry(name).or_default();
-            *own = own.plus(amount);
-        }
-    }
-
-    fn raise(&mut self, other: Self) {
-        for (name, amount) in other.amounts {
-            let own = self.amounts.entry(name).or_default();
-            *own = amount.max(*own);
-        }
-    }
-
-    /// Returns the amount of a resource, or `None` if a container may use any.
-    fn amount(&self, name: &str) -> Option<Quantity> {
-        (!self.open.contains(&name)).then(|| self.amounts.get(name).copied().unwrap_or_default())
-    }
-}
-
-fn sidecars(spec: &Node<'_>, resource: &str) -> Quantity {
-    let mut sum = Quantity::ZERO;
-    for container in spec.field("initContainers").items() {
-        if container.text_of("restartPolicy") == "Always" {
-            let size = Size::of_container(&container.field("resources"));
-            sum = sum.plus(size.amounts.get(resource).copied().unwrap_or_default());
-        }
-    }
-    sum
-}
 
 /// Judges the size of one pod.
 pub(super) fn judge_pod(judgement: &mut Judgement<'_>, role: Role, spec: &Node<'_>) {
@@ -106,7 +22,7 @@ pub(super) fn judge_pod(judgement: &mut Judgement<'_>, role: Role, spec: &Node<'
         Role::Executor => &rules.limits.executor,
     };
     judge_amounts(judgement, spec);
-    let size = Size::of(spec);
+    let size = Size::most(spec);
     for (resource, limit) in
         [("cpu", limits.cores), ("memory", limits.memory), ("ephemeral-storage", limits.ephemeral_storage)]
     {
@@ -252,7 +168,7 @@ pub(super) fn judge_totals(judgement: &mut Judgement<'_>, executor: &ExecutorPod
     {
         judgement.report_property(RULE, key, format!("{executors} executors exceed the limit of {most}"));
     }
-    let size = Size::of(&spec);
+    let size = Size::most(&spec);
     for (resource, limit) in [("cpu", limits.total_cores), ("memory", limits.total_memory)] {
         let Some(limit) = limit else { continue };
         let total = size.amount(resource).map_or(Quantity::MAX, |amount| amount.times(executors));

@@ -1,5 +1,7 @@
 //! Parsers of option values other than times.
 
+use sparkgate_submission::queues::PRIORITIES;
+
 /// Maximum number of labels of one submission.
 pub(super) const LABELS_MAX: usize = 32;
 const KEY_MAX: usize = 255;
@@ -26,6 +28,13 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 pub(super) fn count(text: &str) -> Result<u32, String> {
     let count = text.parse().map_err(|_| format!("{text:?} is not a number of retries"))?;
     within(Some(count), None).map(|()| count)
+}
+
+pub(super) fn priority(text: &str) -> Result<i32, String> {
+    let priority = text.parse().ok().filter(|priority| PRIORITIES.contains(priority));
+    priority.ok_or_else(|| {
+        format!("{text:?} is not a priority: a whole number from {} to {}", PRIORITIES.start(), PRIORITIES.end())
+    })
 }
 
 pub(super) fn within(asked: Option<u32>, cap: Option<u32>) -> Result<(), String> {

@@ -3,8 +3,12 @@
 //! The statement that accepts submissions compares them with the bounds while it holds the tenant's lock, so that concurrent
 //! requests don't exceed them (`migrations/0054_records.sql`).
 
-use super::NewSubmission;
-use crate::{Error, Store, error::within};
+use super::{InQueue, NewSubmission};
+use crate::{
+    Error, Store,
+    error::within,
+    unadmitted::{IN_QUEUES, WAITS},
+};
 
 /// The bounds of a tenant; `None` means that there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,7 +20,7 @@ pub struct TenantBounds {
 }
 
 /// A bound that a tenant has reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReachedBound {
     Queued {
         most: u64,
@@ -24,6 +28,11 @@ pub enum ReachedBound {
     /// `bytes` are those of the records that exist.
     RecordBytes {
         bytes: u64,
+        most: u64,
+    },
+    /// As many submissions wait in the queue.
+    Backlog {
+        queue: String,
         most: u64,
     },
 }
@@ -50,7 +59,27 @@ impl Store {
 
     /// Returns which bound of its tenant a submission would exceed.
     pub(super) async fn bound_of(&self, new: &NewSubmission) -> Result<Option<ReachedBound>, Error> {
+        if let Some(InQueue { queue, max_queued: Some(most), .. }) = &new.queue
+            && self.is_backlog_full(queue, *most).await?
+        {
+            return Ok(Some(ReachedBound::Backlog { queue: queue.clone(), most: *most }));
+        }
         self.bound_for(&new.tenant, &new.bounds, new.bytes()).await
+    }
+
+    /// Returns whether as many submissions wait in a queue, without its lock.
+    pub async fn is_backlog_full(&self, queue: &str, most: u64) -> Result<bool, Error> {
+        let action = "comparing a queue with its limit";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+            "SELECT count(*) >= $2 FROM (
+                 SELECT FROM submissions WHERE {IN_QUEUES} AND queue = $1 AND {WAITS} LIMIT $2
+             ) AS waiting"
+        )))
+        .bind(queue)
+        .bind(signed(most))
+        .fetch_one(&mut *connection);
+        within(action, statement).await
     }
 
     async fn bound_for(&self, tenant: &str, bounds: &TenantBounds, more: u64) -> Result<Option<ReachedBound>, Error> {

@@ -5,12 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs, types::Json};
+use sqlx::{PgConnection, types::Json};
 
-use super::{Drawn, NewSubmission, TenantBounds, bounds::signed};
+use super::{Drawn, NewSubmission, TenantBounds, bounds::signed, in_queue, statement::Statement};
 use crate::{
-    AuditEntry, Error, Store,
+    Error, Store,
     error::{likewise, within},
     group_commit::BatchWriter,
     state_log::Changed,
@@ -129,13 +128,10 @@ fn may_be_of_one(error: &Error) -> bool {
     matches!(error, Error::Statement { .. } | Error::Row { .. }) || error.is_contention()
 }
 
-/// Its id, a preallocated number, the time of that allocation, and the entry of the audit.
-type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
-
 /// The statement, with a join, columns and their values for encrypted objects, the bounds of tenants, and a part of its `WITH` list. All
 /// statements insert keys in the same order, so that two groups never wait for each other; tenants are locked before any key.
 macro_rules! statement {
-    (origins: $origins:expr, join: $join:expr, bytes: $bytes:expr, row: $row:expr, row_values: $row_values:expr, manifest: $manifest:expr, permitted: $permitted:expr, from: $from:literal, audited: $audited:expr, entry: $entry:expr) => {
+    (origins: $origins:expr, deadline: $deadline:expr, join: $join:expr, bytes: $bytes:expr, row: $row:expr, row_values: $row_values:expr, manifest: $manifest:expr, permitted: $permitted:expr, from: $from:literal, audited: $audited:expr, entry: $entry:expr) => {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
@@ -159,7 +155,9 @@ macro_rules! statement {
             r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
-                run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
+                run_timeout, kill_grace, "#,
+            $deadline,
+            r#", max_retries_infrastructure,
                 max_retries_application, tenant, principal, trace_context, client_id, wire, origins::jsonb, bytes"#,
             $row_values,
             r#"
@@ -243,15 +241,22 @@ macro_rules! bytes {
     };
 }
 
+/// When the start timeout is over.
+macro_rules! deadline {
+    () => {
+        "created_at + make_interval(secs => start_timeout)"
+    };
+}
+
 macro_rules! plain {
     (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
-        statement!(origins: $origins, join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: "", entry: "NULL::jsonb")
+        statement!(origins: $origins, deadline: deadline!(), join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: "", entry: "NULL::jsonb")
     };
 }
 
 macro_rules! audited_one {
     (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
-        statement!(origins: $origins, join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: audited!(), entry: entry!("$31"))
+        statement!(origins: $origins, deadline: deadline!(), join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: audited!(), entry: entry!("$31"))
     };
 }
 
@@ -260,6 +265,7 @@ macro_rules! sealed_one {
     (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
         statement!(
             origins: $origins,
+            deadline: deadline!(),
             join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
             bytes: bytes!(" + coalesce(octet_length(sealed), 0)"),
             row: ", sealed, claimed_by",
@@ -272,6 +278,48 @@ macro_rules! sealed_one {
         )
     };
 }
+
+/// Also writes submissions in queues, which wait for their admission (`UNADMITTED`), if the backlogs of the queues have room for them. The
+/// locks of queues follow those of tenants.
+const IN_QUEUES: &str = statement!(
+    origins: "$35",
+    deadline: concat!("CASE WHEN queue IS NULL THEN ", deadline!(), " END"),
+    join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)
+            LEFT JOIN unnest($39::text[], $40::text[], $41::integer[], $42::integer[], $43::integer[], $44::bigint[], $45::bigint[],
+                $46::bigint[], $47::bigint[], $48::boolean[], $49::text[])
+                AS in_queue (id, queue, priority, queue_timeout, cost_pods, cost_millicores, cost_memory_bytes,
+                    cost_driver_millicores, cost_driver_memory_bytes, cost_grows, cost_extended) USING (id)",
+    bytes: bytes!(" + coalesce(octet_length(sealed), 0)"),
+    row: ", sealed, claimed_by, queue, priority, queue_rank, queue_timeout, queue_deadline, cost_pods, cost_millicores,
+                cost_memory_bytes, cost_driver_millicores, cost_driver_memory_bytes, cost_grows, cost_extended",
+    row_values: ", sealed IS NOT NULL, CASE WHEN queue IS NOT NULL THEN '00000000-0000-0000-0000-000000000002'::uuid
+                    WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END,
+                queue, priority, number - priority::bigint * 1000000, queue_timeout,
+                created_at + make_interval(secs => queue_timeout), cost_pods, cost_millicores, cost_memory_bytes,
+                cost_driver_millicores, cost_driver_memory_bytes, cost_grows, cost_extended::jsonb",
+    manifest: ", sealed_key, sealed",
+    permitted: ", bounds AS MATERIALIZED (
+            SELECT tenant,
+                CASE WHEN queued IS NOT NULL THEN queued - locked_queued(tenant, queued) END AS places,
+                CASE WHEN most IS NOT NULL THEN most - locked_record_bytes(tenant) END AS room
+            FROM (SELECT * FROM unnest($36::text[], $37::bigint[], $38::bigint[]) AS bounds (tenant, queued, most)
+                  ORDER BY tenant OFFSET 0) AS sorted
+        ), backlogs AS MATERIALIZED (
+            SELECT queue, most - locked_backlog(queue, most) AS queue_places
+            FROM (SELECT * FROM unnest($50::text[], $51::bigint[]) AS backlogs (queue, most)
+                  WHERE (SELECT count(*) FROM bounds) >= 0 ORDER BY queue OFFSET 0) AS sorted
+        ), permitted AS MATERIALIZED (
+            SELECT placed.* FROM (
+                SELECT *, row_number() OVER before AS place, sum(bytes) OVER before AS total,
+                    row_number() OVER (PARTITION BY queue ORDER BY number) AS queue_place
+                FROM new WINDOW before AS (PARTITION BY tenant ORDER BY number)
+            ) AS placed LEFT JOIN bounds USING (tenant) LEFT JOIN backlogs USING (queue)
+            WHERE (place <= places) IS NOT FALSE AND (total <= room) IS NOT FALSE AND (queue_place <= queue_places) IS NOT FALSE
+        )",
+    from: "permitted",
+    audited: audited!(),
+    entry: entry!("$34")
+);
 
 const PLAIN: &str = plain!(origins: "$28", permitted: "", from: "new");
 const AUDITED: &str = audited_one!(origins: "$32", permitted: "", from: "new");
@@ -291,8 +339,12 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> 
         .filter(|row| !row.new.bounds.is_none())
         .map(|row| (row.new.tenant.as_str(), row.new.bounds))
         .collect();
-    let (is_plain, is_sealed) = (sealed.is_empty() && actors.is_empty(), !sealed.is_empty());
+    let in_queues: Vec<_> =
+        rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.queue.as_ref()?))).collect();
+    let is_plain = sealed.is_empty() && actors.is_empty() && in_queues.is_empty();
+    let is_sealed = !sealed.is_empty() || !in_queues.is_empty();
     let text = match (is_plain, is_sealed, bounds.is_empty()) {
+        _ if !in_queues.is_empty() => IN_QUEUES,
         (true, _, true) => PLAIN,
         (true, _, false) => PLAIN_BOUNDED,
         (false, false, true) => AUDITED,
@@ -347,16 +399,18 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> 
         .bind(sealed.iter().map(|sealed| sealed.text.as_slice()).collect::<Vec<_>>())
         .bind(with_entries)
         .bind(origins);
-    bound(statement, &bounds)
+    if in_queues.is_empty() {
+        return bound(statement, &bounds);
+    }
+    in_queue::bind(bind_bounds(statement, &bounds), &in_queues)
 }
-
-type Statement<'a> = QueryAs<'a, Postgres, Inserted, PgArguments>;
 
 /// Adds the bounds of tenants, if one has any.
 fn bound<'a>(statement: Statement<'a>, bounds: &BTreeMap<&'a str, TenantBounds>) -> Statement<'a> {
-    if bounds.is_empty() {
-        return statement;
-    }
+    if bounds.is_empty() { statement } else { bind_bounds(statement, bounds) }
+}
+
+fn bind_bounds<'a>(statement: Statement<'a>, bounds: &BTreeMap<&'a str, TenantBounds>) -> Statement<'a> {
     statement
         .bind(bounds.keys().copied().collect::<Vec<_>>())
         .bind(bounds.values().map(|bounds| bounds.queued.map(signed)).collect::<Vec<_>>())

@@ -32,7 +32,7 @@ pub struct Filter {
 impl Filter {
     /// Appends the criteria to a `WHERE` clause. They are built for each filter, so that Postgres plans for the given ones and
     /// not for all possible ones.
-    pub(super) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
+    pub(crate) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
         if let Some(number) = before {
             query.push(" AND number < ").push_bind(number);
         }

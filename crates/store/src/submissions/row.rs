@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, postgres::PgRow, types::Json};
 
-use super::{Error, ExecutorCounts, Found, Submission, parse};
+use super::{Error, ExecutorCounts, Found, Held, Submission, parse};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::SubmissionId;
 
@@ -13,7 +13,8 @@ pub(crate) const COLUMNS: &str =
     "id, number, name, state, owner, tenant, principal, namespace, client_id, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
-    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries";
+    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries,
+    queue, priority, admitted_at, held_at, held_by, held_reason";
 
 #[derive(sqlx::FromRow)]
 pub(crate) struct Row {
@@ -50,6 +51,12 @@ pub(crate) struct Row {
     max_retries_infrastructure: i32,
     max_retries_application: i32,
     failed_tries: i32,
+    queue: Option<String>,
+    priority: Option<i32>,
+    admitted_at: Option<DateTime<Utc>>,
+    held_at: Option<DateTime<Utc>>,
+    held_by: Option<String>,
+    held_reason: Option<String>,
 }
 
 impl Found {
@@ -100,6 +107,10 @@ impl TryFrom<Row> for Submission {
             max_retries_infrastructure: row.max_retries_infrastructure,
             max_retries_application: row.max_retries_application,
             failed_tries: row.failed_tries,
+            queue: row.queue,
+            priority: row.priority,
+            admitted_at: row.admitted_at,
+            held: row.held_at.map(|at| Held { at, by: row.held_by.unwrap_or_default(), reason: row.held_reason }),
         })
     }
 }

@@ -172,6 +172,8 @@ impl NewSubmission {
                 application: self.max_retries.application,
             },
             spark_version: text(self.spark_version),
+            queue: None,
+            priority: None,
             webhooks,
         };
         (request, options)

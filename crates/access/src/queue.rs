@@ -1,0 +1,86 @@
+//! Queues: which tenants share what, in which proportion.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use sparkgate_submission::queues::Amounts;
+
+/// How long a submission that is next waits before room is kept free for it, if the file doesn't say.
+const RESERVE_AFTER: Duration = Duration::from_secs(60);
+
+/// The queues of an access file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queues {
+    pub(crate) all: BTreeMap<String, Queue>,
+    /// What all queues may use together; resources that it doesn't have are unlimited.
+    pub capacity: Amounts,
+    /// How long a submission that is next waits before room is kept free for it.
+    pub reserve_after: Duration,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self { all: BTreeMap::new(), capacity: Amounts::default(), reserve_after: RESERVE_AFTER }
+    }
+}
+
+impl Queues {
+    /// Returns whether the file has no queue: submissions are launched as they come.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns all queues, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Queue> {
+        self.all.values()
+    }
+
+    /// Returns the queue with this name.
+    pub fn get(&self, name: &str) -> Option<&Queue> {
+        self.all.get(name)
+    }
+
+    /// Returns the queues that a tenant may use, by name.
+    pub fn of_tenant(&self, tenant: &str) -> impl Iterator<Item = &Queue> {
+        self.all.values().filter(move |queue| queue.admits(tenant))
+    }
+}
+
+/// A queue: submissions of some tenants, which run when it has room for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    pub name: String,
+    /// The tenants that may use it; `None` means all.
+    pub tenants: Option<Vec<String>>,
+    /// Its share of the capacity in proportion to that of the other queues. What it doesn't use is lent.
+    pub weight: u32,
+    /// What its submissions may use together; resources that it doesn't have are unlimited.
+    pub caps: Amounts,
+    /// The priority of submissions that ask for none.
+    pub default_priority: i32,
+    /// The highest priority that a submission may ask for.
+    pub max_priority: i32,
+    /// How many of its submissions may wait.
+    pub max_queued: Option<u64>,
+    /// How long a submission may wait.
+    pub queue_timeout: Option<Duration>,
+    /// What an application with dynamic allocation counts.
+    pub dynamic_allocation: DynamicAllocation,
+}
+
+impl Queue {
+    /// Returns whether a tenant may use it.
+    pub fn admits(&self, tenant: &str) -> bool {
+        self.tenants.as_ref().is_none_or(|tenants| tenants.iter().any(|name| name == tenant))
+    }
+}
+
+/// What an application counts whose number of executors changes while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DynamicAllocation {
+    /// As many executors as it may have: caps are never exceeded.
+    #[default]
+    Maximum,
+    /// As many executors as it begins with, and as it has from then on: caps are compared when submissions are admitted, and applications
+    /// may grow beyond them.
+    Running,
+}

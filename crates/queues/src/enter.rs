@@ -1,0 +1,87 @@
+//! A submission enters a queue.
+
+use futures::FutureExt;
+
+use super::{
+    Queues,
+    cost::{can_fit, cost},
+};
+use sparkgate_access::{self as access, Access, Queue};
+use sparkgate_common::error::Error;
+use sparkgate_core::ports::{Attachment, Proposed, Step};
+use sparkgate_policy::ApplicationSize;
+use sparkgate_spark::Refusal;
+use sparkgate_store::{InQueue, QueueState};
+
+fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
+    Err(Error::QueueRefused(Refusal::field(field, reason)))
+}
+
+/// Returns the queue of a submission, and its priority there. A submission without a queue is launched as it comes: its tenant may use
+/// none.
+fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a Queue, i32)>, Error> {
+    let (queues, tenant) = (access.queues(), proposed.tenant);
+    let asked = proposed.options.queue.as_deref();
+    let default = access.tenant(tenant).and_then(|tenant| tenant.default_queue.as_deref());
+    let Some(name) = asked.or(default) else {
+        return match proposed.options.priority {
+            Some(_) => {
+                refused("priority", format!("tenant {tenant} may use no queue, and only queues have priorities"))
+            }
+            None => Ok(None),
+        };
+    };
+    let Some(queue) = queues.get(name).filter(|queue| queue.admits(tenant)) else {
+        let names: Vec<_> = queues.of_tenant(tenant).map(|queue| queue.name.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return refused("queue", format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
+    };
+    let priority = proposed.options.priority.unwrap_or(queue.default_priority);
+    if priority > queue.max_priority {
+        return refused("priority", format!("{priority} is more than queue {name} permits, {}", queue.max_priority));
+    }
+    Ok(Some((queue, priority)))
+}
+
+impl Attachment for Queues {
+    /// Refuses a submission to a queue that its tenant may not use, that drains, or whose backlog is full. The statement that accepts it
+    /// compares the backlog again.
+    fn check<'a>(&'a self, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
+        let tenancy = self.access.current();
+        if tenancy.access().queues().is_empty()
+            && proposed.options.queue.is_none()
+            && proposed.options.priority.is_none()
+        {
+            return None;
+        }
+        let check = async move {
+            let Some((queue, _)) = chosen(tenancy.access(), proposed)? else { return Ok(()) };
+            let states = self.store.queue_states().await?;
+            if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+                return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
+            }
+            match queue.max_queued {
+                Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+                    Err(Error::BacklogFull { queue: queue.name.clone(), most })
+                }
+                _ => Ok(()),
+            }
+        };
+        Some(check.boxed())
+    }
+
+    fn queue(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
+        let tenancy = self.access.current();
+        let queues: &access::Queues = tenancy.access().queues();
+        let Some((queue, priority)) = chosen(tenancy.access(), proposed)? else { return Ok(None) };
+        let cost = cost(queue, queues, size)?;
+        can_fit(queue, queues, &cost)?;
+        Ok(Some(InQueue {
+            queue: queue.name.clone(),
+            priority,
+            cost,
+            max_queued: queue.max_queued,
+            timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
+        }))
+    }
+}

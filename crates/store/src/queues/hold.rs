@@ -1,0 +1,230 @@
+//! Submissions that are held and released.
+
+use sqlx::{Postgres, QueryBuilder, Row, types::Json};
+
+use crate::{
+    Actor, Error, Filter, Found, Scope, Scoped,
+    audit::{Written, push_entries},
+    claim::UNCLAIMED,
+    error::within,
+    state_log::{CHANGED, ChangedRow},
+    submissions::COLUMNS,
+    unadmitted::{UNADMITTED, queue_rank},
+};
+use sparkgate_submission::SubmissionId;
+
+/// How many submissions one statement holds or releases.
+const ROUND: i64 = 500;
+
+/// What became of a request to hold or release a submission.
+#[derive(Debug)]
+pub struct HoldAnswer {
+    /// It was held or released by this statement. Otherwise it was already, or it isn't queued any more.
+    pub changed: bool,
+    /// The caller may change it.
+    pub allowed: bool,
+    /// `None` if the caller may see no submission with this id.
+    pub submission: Option<Found>,
+}
+
+/// A change of queued submissions.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Hold { by: &'a str, reason: Option<&'a str> },
+    Release,
+}
+
+impl Change<'_> {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "holding submissions",
+            Self::Release => "releasing submissions",
+        }
+    }
+
+    /// The name in the audit.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "hold",
+            Self::Release => "release",
+        }
+    }
+
+    /// The reason of the event.
+    fn event(self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "Held",
+            Self::Release => "Released",
+        }
+    }
+
+    /// Returns the condition for rows that it concerns. A queued row is claimed by no session.
+    fn concerns(self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "state = 'QUEUED' AND held_at IS NULL",
+            Self::Release => "state = 'QUEUED' AND held_at IS NOT NULL",
+        }
+    }
+
+    /// Appends the assignments to the row `s`. The timeouts stop while it is held, and begin anew.
+    fn push_assignments(self, query: &mut QueryBuilder<Postgres>) {
+        let rank = queue_rank("s");
+        match self {
+            Self::Hold { by, reason } => {
+                query.push(format_args!(
+                    "claimed_by = {UNADMITTED}, queue_rank = NULL, queue_deadline = NULL, deadline = NULL, admitted_at = NULL,
+                     held_at = clock_timestamp(), held_by = "
+                ));
+                query.push_bind(by).push(", held_reason = ").push_bind(reason);
+                let words = reason.map_or_else(|| format!("held by {by}"), |reason| format!("held by {by}: {reason}"));
+                query.push(", reason = 'Held', message = ").push_bind(words);
+            }
+            Self::Release => {
+                query.push(format_args!(
+                    "claimed_by = CASE WHEN queue IS NULL THEN {UNCLAIMED} ELSE {UNADMITTED} END,
+                     queue_rank = CASE WHEN queue IS NOT NULL THEN {rank} END,
+                     queue_deadline = clock_timestamp() + make_interval(secs => queue_timeout),
+                     deadline = CASE WHEN queue IS NULL THEN clock_timestamp() + make_interval(secs => start_timeout) END,
+                     held_at = NULL, held_by = NULL, held_reason = NULL, reason = NULL, message = NULL"
+                ));
+            }
+        }
+    }
+}
+
+impl Scoped {
+    /// Holds a queued submission, if it is also in the scope `changeable`: it isn't launched before it is released, and its timeouts stop.
+    /// Writes its event, and the entry of the audit.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
+    pub async fn hold(
+        &self,
+        id: &SubmissionId,
+        changeable: &Scope,
+        (by, actor): (&str, Option<&Actor>),
+        reason: Option<&str>,
+    ) -> Result<HoldAnswer, Error> {
+        self.change_one(id, changeable, actor, Change::Hold { by, reason }).await
+    }
+
+    /// Releases a held submission, in the same way. In a queue it has its old place again.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn release_held(
+        &self,
+        id: &SubmissionId,
+        changeable: &Scope,
+        actor: Option<&Actor>,
+    ) -> Result<HoldAnswer, Error> {
+        self.change_one(id, changeable, actor, Change::Release).await
+    }
+
+    /// Holds the queued submissions of the scope that match a filter. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if some may have been held.
+    pub async fn hold_all(
+        &self,
+        filter: &Filter,
+        (by, actor): (&str, Option<&Actor>),
+        reason: Option<&str>,
+    ) -> Result<u64, Error> {
+        self.change_all(filter, actor, Change::Hold { by, reason }).await
+    }
+
+    /// Releases the held submissions of the scope that match a filter. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if some may have been released.
+    pub async fn release_all(&self, filter: &Filter, actor: Option<&Actor>) -> Result<u64, Error> {
+        self.change_all(filter, actor, Change::Release).await
+    }
+
+    async fn change_one(
+        &self,
+        id: &SubmissionId,
+        changeable: &Scope,
+        actor: Option<&Actor>,
+        change: Change<'_>,
+    ) -> Result<HoldAnswer, Error> {
+        let mut query = QueryBuilder::<Postgres>::new("WITH found AS (SELECT ");
+        query.push(COLUMNS).push(", ");
+        changeable.push_condition(&mut query, "s");
+        query.push(" AS allowed FROM submissions s WHERE id = ").push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(" FOR UPDATE), moved AS (UPDATE submissions s SET ");
+        change.push_assignments(&mut query);
+        query.push(format_args!(
+            " WHERE s.id = (SELECT id FROM found WHERE allowed AND {}) RETURNING s.*, 'QUEUED' AS was), ",
+            change.concerns()
+        ));
+        push_events(&mut query, change);
+        let entry = "SELECT tenant, id, 'allowed' AS verdict, NULL::text AS detail FROM moved";
+        push_entries(&mut query, actor, change.word(), entry);
+        let written = self.store.written(actor);
+        query.push(format_args!(
+            " SELECT {COLUMNS}, true AS changed, true AS allowed, {CHANGED} AS changes {written} FROM moved
+             UNION ALL
+             SELECT {COLUMNS}, false, allowed, '[]'::jsonb {written} FROM found WHERE NOT EXISTS (SELECT FROM moved)"
+        ));
+        let action = change.action();
+        let mut connection = self.store.connection(action).await?;
+        let row = within(action, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
+        let Some(row) = row else { return Ok(HoldAnswer { changed: false, allowed: false, submission: None }) };
+        let flag = |name| row.try_get(name).unwrap_or(false);
+        if let Ok(Json(changes)) = row.try_get::<Json<Vec<ChangedRow>>, _>("changes") {
+            record(&changes, change);
+        }
+        self.store.pass_on(actor, row.try_get::<Written, _>("written").ok().flatten());
+        let submission = Some(Found::read(id.clone(), &row));
+        Ok(HoldAnswer { changed: flag("changed"), allowed: flag("allowed"), submission })
+    }
+
+    async fn change_all(&self, filter: &Filter, actor: Option<&Actor>, change: Change<'_>) -> Result<u64, Error> {
+        let action = change.action();
+        let mut changed = 0;
+        loop {
+            let mut query = QueryBuilder::<Postgres>::new("WITH these AS (SELECT id FROM submissions s WHERE ");
+            query.push(change.concerns()).push(" AND ");
+            self.scope.push_condition(&mut query, "s");
+            filter.push_to(&mut query, None);
+            query
+                .push(" ORDER BY number LIMIT ")
+                .push_bind(ROUND)
+                .push(" FOR UPDATE SKIP LOCKED), moved AS (UPDATE submissions s SET ");
+            change.push_assignments(&mut query);
+            query.push(" FROM these WHERE s.id = these.id RETURNING s.*, 'QUEUED' AS was), ");
+            push_events(&mut query, change);
+            let entries = "SELECT tenant, id, 'allowed' AS verdict, NULL::text AS detail FROM moved";
+            push_entries(&mut query, actor, change.word(), entries);
+            query.push(format_args!(" SELECT {CHANGED}")).push(self.store.written(actor));
+            let mut connection = self.store.connection(action).await?;
+            let round = query.build_query_as().fetch_one(&mut *connection);
+            let (Json(changes), written): (Json<Vec<ChangedRow>>, Written) =
+                within(action, round).await.map_err(|error| error.after_sending().after(changed > 0))?;
+            record(&changes, change);
+            self.store.pass_on(actor, written);
+            changed += changes.len() as u64;
+            if changes.len() < ROUND as usize {
+                return Ok(changed);
+            }
+        }
+    }
+}
+
+/// Appends the part of a `WITH` list that writes the events of `moved`.
+fn push_events(query: &mut QueryBuilder<Postgres>, change: Change<'_>) {
+    query.push(format_args!(
+        "logged AS (
+             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+             SELECT id, attempt, state, '{}', message FROM moved
+         )",
+        change.event()
+    ));
+}
+
+fn record(changes: &[ChangedRow], change: Change<'_>) {
+    changes.iter().for_each(|row| ChangedRow::record_as(row, Some(change.event())));
+}
