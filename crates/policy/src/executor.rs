@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::Judged;
+use crate::judged::Judged;
 
 pub(crate) use size::{Executors, count};
 pub(crate) use volumes::ON_DEMAND;

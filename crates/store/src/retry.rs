@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, figures::code_of, row::words,
+    Error, Store, claim::UNCLAIMED_NOW, counted_ends::code_of, deadlines::started, error::within, row::words,
     sealed::UNCLAIMED_SEALED, state_log::Changed, usage::ended,
 };
 use sparkgate_metrics::{metrics, text};

@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
-use super::{CleanUp, Database, Files, Limits, LogStore, Prices, SparkUi, Webhooks};
+use super::{
+    Database, clean_up::CleanUp, files::Files, limits::Limits, log_store::LogStore, prices::Prices, spark_ui::SparkUi,
+    webhooks::Webhooks,
+};
 use sparkgate_cluster::ClusterSettings;
 use sparkgate_http::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies};
 use sparkgate_service::{SparkSettings, Submitter};
