@@ -10,7 +10,7 @@ use std::{
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, builder::Resettable, parser::ValueSource};
 
 use super::{
-    Cli,
+    cli::Cli,
     settings::{FileFault, Logs, SettingsFile},
 };
 

@@ -22,18 +22,11 @@ use clap::{Args, Command, ValueEnum};
 use secrecy::{ExposeSecret, SecretString};
 use sparkgate_admission::GatewayAccount;
 
-use clean_up::CleanUp;
 pub(super) use config::{ConfigCommand, Doctor};
 pub(super) use dev::{Dev, Sandbox};
 pub(super) use file::{FileFault, SettingsFile};
-use files::Files;
-use kueue::Kueue;
 pub(super) use limits::Limits;
-use log_store::LogStore;
-use prices::Prices;
 pub(super) use serve::{Place, Serve, Spark, SparkFiles, person};
-pub(super) use spark_ui::SparkUi;
-use webhooks::Webhooks;
 
 use sparkgate_access::Role;
 use sparkgate_policy::{Policy, PolicyDocument};

@@ -13,7 +13,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, router},
+    api::{HttpSettings, livy_listener, router},
     cluster::Cluster,
     service::{AccessFile, CleanUpSettings, KeyRequest, Service, Settings, SparkSettings, Submitter},
     store::Store,
@@ -66,7 +66,7 @@ fn spark(namespace: &str) -> (&'static str, Value) {
 
 fn livy(namespace: &str) -> (&'static str, Value) {
     let conf = json!({"spark.kubernetes.namespace": namespace});
-    ("/livy/batches", json!({"file": "local:///app.jar", "className": "A", "conf": conf}))
+    ("/batches", json!({"file": "local:///app.jar", "className": "A", "conf": conf}))
 }
 
 fn kubeflow(namespace: &str, of_application: bool) -> (&'static str, Value) {
@@ -86,6 +86,8 @@ fn kubeflow(namespace: &str, of_application: bool) -> (&'static str, Value) {
 struct Gateway {
     world: World,
     router: Router,
+    /// The port of Livy.
+    livy: Router,
     submitter: String,
     operator: String,
     /// A key of the one that may own its pods.
@@ -120,16 +122,17 @@ impl Gateway {
         tokio::spawn(world.service.leadership.clone().run_renewal(stop.clone()));
         tokio::spawn(world.service.launcher.clone().run(stop.clone()));
         tokio::spawn(world.service.events.clone().run(stop.clone()));
-        let settings = HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() };
-        let router = router(world.service.clone(), settings).unwrap();
-        Self { world, router, submitter, operator, pod_owner, _running: stop.drop_guard() }
+        let router = router(world.service.clone(), HttpSettings::default()).unwrap();
+        let livy = livy_listener(world.service.clone(), HttpSettings::default()).unwrap();
+        Self { world, router, livy, submitter, operator, pod_owner, _running: stop.drop_guard() }
     }
 
     async fn send(&self, key: &str, path: &str, body: &Value) -> (u16, String) {
         let request = Request::post(path).header(header::HOST, "gateway");
         let request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         let request = request.header(header::CONTENT_TYPE, "application/json").body(Body::from(body.to_string()));
-        let response = self.router.clone().oneshot(request.unwrap()).await.unwrap();
+        let router = if path == "/batches" { &self.livy } else { &self.router };
+        let response = router.clone().oneshot(request.unwrap()).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8_lossy(&body).into_owned())

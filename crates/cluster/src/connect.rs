@@ -10,12 +10,9 @@ use kube::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Cluster, Error, answer::sort, call::in_time, http};
+use super::{Cluster, Error, answer::sort, call::in_time, cluster::WATCHES_PER_CONNECTION, http};
 use sparkgate_submission::error_chain;
 
-/// Watches on one connection, half of the hundred streams that an API server allows (`MaxConcurrentStreams` of its secure
-/// serving).
-pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 /// Connections for logs; each is opened when it is needed.
 const LOG_CONNECTIONS: usize = 4;
 /// The same for logs that are stored: 75 streams on each, if there are as many as the gateway permits.

@@ -1,7 +1,7 @@
 //! One list+watch of the pods of drivers and executors, for one namespace or all, as a stream that never ends.
 
 mod event;
-mod pace;
+pub(super) mod pace;
 pub(super) mod pods;
 mod report;
 mod scope;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 
-use super::{Error, FileStore, OpenError};
+use super::{Error, FileStore, open::OpenError};
 
 /// What stands for a part of the path.
 const FIELDS: [&str; 6] = ["{namespace}", "{pod}", "{uid}", "{container}", "{submission}", "{attempt}"];

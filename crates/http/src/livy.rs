@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{any, get, post},
+    routing::{get, post},
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
@@ -41,14 +41,6 @@ const LARGEST_PAGE: u32 = 1000;
 const LINES: i64 = 100;
 const LINES_OF_BATCH: usize = 10;
 
-/// What the handlers need.
-#[derive(Clone)]
-struct Livy {
-    app: AppState,
-    /// The path before `/batches`, for `Location`.
-    prefix: Arc<str>,
-}
-
 /// Livy's API, whose errors have a `msg`.
 #[derive(Debug)]
 pub(super) struct LivyFace;
@@ -64,7 +56,7 @@ impl Face for LivyFace {
     }
 }
 
-fn quick() -> Routes<Livy> {
+fn quick() -> Routes {
     Routes::default()
         .route("/batches", get(list))
         .route("/batches/{id}", get(view).delete(delete))
@@ -75,26 +67,16 @@ fn quick() -> Routes<Livy> {
 }
 
 /// The routes that limit their time themselves.
-fn patient() -> Routes<Livy> {
+fn patient() -> Routes {
     Routes::default().route("/batches", post(create)).changes(Method::POST, "submit", About::nothing)
 }
 
-/// Returns the routes below a prefix, with all that a request passes. Without a prefix they are at the root, and every other path is one
-/// that Livy's API doesn't have.
-pub(super) fn router(app: AppState, prefix: Option<&str>) -> Routes<()> {
+/// Returns the routes with their layers. Every other path is one that Livy's API doesn't have.
+pub(super) fn router(app: AppState) -> Routes<()> {
     let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
     let routes = quick().map(|router| router.route_layer(timeout)).merge(patient());
     let routes = routes.map(|router| router.method_not_allowed_fallback(no_such_method));
-    let routes = match prefix {
-        Some(prefix) => routes
-            .route("/sessions", any(no_such_path))
-            .below(prefix)
-            .elsewhere_below(&format!("{prefix}/sessions/"), no_such_path)
-            .elsewhere_below(&format!("{prefix}/batches/"), no_such_path),
-        None => routes.map(|router| router.fallback(no_such_path)),
-    };
-    let prefix = prefix.unwrap_or_default().into();
-    routes.map(|router| router.layer(from_fn(finish))).with_state(Livy { app, prefix })
+    routes.map(|router| router.fallback(no_such_path).layer(from_fn(finish))).with_state(app)
 }
 
 #[derive(Default, Deserialize)]
@@ -104,7 +86,7 @@ struct CreateQuery {
 }
 
 async fn create(
-    State(Livy { app, prefix }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     Query(CreateQuery { do_as }): Query<CreateQuery>,
     request: Request,
@@ -120,7 +102,7 @@ async fn create(
     let found = accepted.submission;
     let submission =
         found.document.map_err(|error| Problem::unreadable(&found.id, "was accepted before under this key", &error))?;
-    let location = format!("{prefix}/batches/{}", submission.number);
+    let location = format!("/batches/{}", submission.number);
     let log = warnings.into_iter().map(|warning| format!("warning: {warning}")).collect();
     let batch = Batch::new(submission, log);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(batch)).into_response())
@@ -140,7 +122,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::
 }
 
 async fn list(
-    State(Livy { app, .. }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     Query(Range { from, size }): Query<Range>,
 ) -> Result<Response, Problem> {
@@ -154,7 +136,7 @@ async fn list(
 }
 
 async fn view(
-    State(Livy { app, .. }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
@@ -165,7 +147,7 @@ async fn view(
 }
 
 async fn state(
-    State(Livy { app, .. }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
@@ -174,7 +156,7 @@ async fn state(
 }
 
 async fn log_lines(
-    State(Livy { app, .. }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     id: Result<Path<String>, PathRejection>,
     Query(Range { from, size }): Query<Range>,
@@ -187,7 +169,7 @@ async fn log_lines(
 
 /// Kills a batch if it hasn't ended, and forgets it here. Its record stays for the other APIs.
 async fn delete(
-    State(Livy { app, .. }): State<Livy>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Session>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {

@@ -46,17 +46,13 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let spark = spark::routes().merge(health::routes()).merge(openapi::page().layer(from_fn(compress)).into());
     let spark = spark.route("/", any(visited)).map(|router| router.fallback(visited));
     let spark = guarded(spark.with_state(state.clone()), spark_face(&state))?;
-    let mut all = spark
+    let all = spark
         .clone()
         .merge(guarded(v1::router(state.clone()), Arc::new(Resources))?)
         .merge(guarded(console::router(state.clone()), Arc::new(Console))?)
         .merge(guarded(kubeflow::routes().with_state(state.clone()), Arc::new(Kubeflow))?)
         // A ticket is their only credential.
         .merge(caught(spark_ui::router(state.clone()), &(Arc::new(Resources) as AnyFace)));
-    if let Some(prefix) = &state.settings.livy_prefix {
-        let livy = livy::router(state.clone(), Some(prefix.trim_end_matches('/')));
-        all = all.merge(guarded(livy, Arc::new(LivyFace))?);
-    }
     let (spark, all) = (enclosed(spark), enclosed(all));
     Ok(Router::new().fallback(async move |request: Request| {
         let router = if v1::is_of_spark(request.uri().path()) { &spark } else { &all };
@@ -85,7 +81,7 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
 pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let state = state(service, settings);
     let face: AnyFace = Arc::new(LivyFace);
-    let routes = livy::router(state.clone(), None).map(|router| authenticated(&state, router, &face));
+    let routes = livy::router(state.clone()).map(|router| authenticated(&state, router, &face));
     Ok(enclosed(caught(guarded(&state, routes, &face)?, &face)))
 }
 

@@ -220,17 +220,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Puts all routes below a path, which may be empty.
-    pub(super) fn below(mut self, prefix: &str) -> Self {
-        if prefix.is_empty() {
-            return self;
-        }
-        let attributes = self.attributes.into_iter().map(|(path, route)| (format!("{prefix}{path}"), route));
-        self.attributes = attributes.collect();
-        self.router = Router::new().nest(prefix, self.router);
-        self
-    }
-
     /// Changes the router, for example by a layer.
     pub(super) fn map(mut self, change: impl FnOnce(Router<S>) -> Router<S>) -> Self {
         self.router = change(self.router);
@@ -314,11 +303,11 @@ mod tests {
             let path = request.uri().path().to_owned();
             format!("{:?} {}", route.template(), route.loggable(&path))
         };
-        let below = Routes::default().route("/batches/{id}", any(show)).secret(3);
+        let batches = Routes::default().route("/batches/{id}", any(show)).secret(3);
         Routes::default()
             .route("/files/{id}/{signature}/{name}", any(show))
             .secret(3)
-            .merge(below.below("/livy"))
+            .merge(batches)
             .elsewhere_below("/files/{id}/", show)
             .map(|router| router.fallback(show))
     }
@@ -328,7 +317,7 @@ mod tests {
         let router = routes().within(|router| router);
         for (path, shown) in [
             ("/files/7/secret/job.py", "Some(\"/files/{id}/{signature}/{name}\") /files/7/…/job.py"),
-            ("/livy/batches/7", "Some(\"/livy/batches/{id}\") /batches/7"),
+            ("/batches/7", "Some(\"/batches/{id}\") /batches/7"),
             ("/files/7/x", "None /x"),
             ("/elsewhere", "None /elsewhere"),
         ] {

@@ -20,8 +20,6 @@ pub struct HttpSettings {
     pub request_timeout: Duration,
     /// The most clients that may follow events or wait for a submission at the same time.
     pub max_subscribers: usize,
-    /// The path below which Livy's batches are served; `/` for the root. `None` doesn't serve them.
-    pub livy_prefix: Option<String>,
     pub browser: BrowserSettings,
 }
 
@@ -32,7 +30,6 @@ impl Default for HttpSettings {
             max_body_bytes_in_flight: 64 << 20,
             request_timeout: Duration::from_secs(30),
             max_subscribers: 2000,
-            livy_prefix: None,
             browser: BrowserSettings::default(),
         }
     }

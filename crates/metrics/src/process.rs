@@ -4,7 +4,7 @@ use std::{fs, sync::atomic::Ordering};
 
 use rustix::param::{clock_ticks_per_second, page_size};
 
-use crate::Metrics;
+use crate::catalogue::Metrics;
 
 /// Sets the metrics of the process. Elsewhere than on Linux there are none.
 pub(crate) fn read(metrics: &Metrics) {

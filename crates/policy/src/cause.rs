@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    Judged,
+    judged::Judged,
     node::{Node, Root, Step, shortened},
 };
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Fault,
     document::{
         Amount, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
         PodSecurity, PolicyDocument,
@@ -11,7 +10,9 @@ use crate::{
     expression::CelRules,
     image,
     pattern::Patterns,
-    uri, volume,
+    uri,
+    violation::Fault,
+    volume,
 };
 use sparkgate_spark::Quantity;
 

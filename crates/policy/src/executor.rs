@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::Judged;
+use crate::judged::Judged;
 
 pub use set::{ExecutorCount, ExecutorSet, executors};
 pub(crate) use size::{Executors, count, initial_count};

@@ -11,7 +11,7 @@ use cel::{
 
 pub(crate) use cost::Estimate;
 
-use crate::{Fault, document::CelRule};
+use crate::{document::CelRule, violation::Fault};
 
 /// Maximum length of an expression.
 const MAX_LENGTH: usize = 4096;

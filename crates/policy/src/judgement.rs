@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    Judged, Violation, cause,
+    cause,
     compiled::Rules,
     executor::{ExecutorPod, SparkRelease},
+    judged::Judged,
     node::{Node, Root},
+    violation::Violation,
 };
 
 /// Maximum number of violations that are reported. A hostile request could break a rule in each of its values.

@@ -2,7 +2,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::Fault;
+use crate::violation::Fault;
 
 /// Maximum length of one pattern.
 const MAX_LENGTH: usize = 512;

@@ -3,8 +3,16 @@
 use std::sync::Arc;
 
 use crate::{
-    Fault, Judged, MetadataKeys, Names, PodSecurity, Violation, compiled::Rules, document::PolicyDocument,
-    judgement::Judgement, pattern::Patterns, quota::Quota, rules, volume,
+    compiled::Rules,
+    document::{PodSecurity, PolicyDocument},
+    judged::Judged,
+    judgement::Judgement,
+    names::{MetadataKeys, Names},
+    pattern::Patterns,
+    quota::Quota,
+    rules,
+    violation::{Fault, Violation},
+    volume,
 };
 
 /// A compiled policy. It is immutable, and clones share it.

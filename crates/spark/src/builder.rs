@@ -6,7 +6,11 @@ mod config_map;
 use std::collections::BTreeMap;
 
 use super::{
-    DriverObjects, NamedRequest, Refusal, SubmitContext, driver::DriverConf, features, pod_template, submit, volumes,
+    driver::{DriverConf, DriverObjects, SubmitContext},
+    features, pod_template,
+    refusal::Refusal,
+    submit::{self, NamedRequest},
+    volumes,
 };
 use config_map::MainConfigMap;
 

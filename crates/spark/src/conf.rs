@@ -5,7 +5,7 @@ mod value;
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use super::{Refusal, SparkVersion};
+use super::{refusal::Refusal, version::SparkVersion};
 use fault::Fault;
 pub(crate) use value::double_text;
 pub use value::{bytes, double, mib};

@@ -15,7 +15,7 @@ use k8s_openapi::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{DriverNames, SparkVersion, SubmitterFiles, yaml};
+use super::{names::DriverNames, submitter::SubmitterFiles, version::SparkVersion, yaml};
 pub(crate) use conf::DriverConf;
 pub use pod_group::PodGroup;
 pub(crate) use spark_pod::SparkPod;

@@ -26,8 +26,9 @@ use k8s_openapi::{
 };
 
 use super::{
-    Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
+    version::SparkVersion,
 };
 
 /// Spark's `KubernetesFeatureConfigStep`. A step has read and checked the configuration when it is created, so these methods

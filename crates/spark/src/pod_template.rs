@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
+    refusal::Refusal,
+    version::SparkVersion,
     yaml,
 };
 use reader::Reader;

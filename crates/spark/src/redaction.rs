@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
-use crate::{CreateSubmissionRequest, yaml};
+use crate::{request::CreateSubmissionRequest, yaml};
 pub(crate) use rules::has_secret_words;
 pub use rules::{SECRET_RULES, SecretPattern, SecretRules, is_secret, is_secret_name, may_hold_secrets};
 

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitContext, conf::SparkConf};
+use super::{
+    conf::SparkConf, driver::SubmitContext, refusal::Refusal, request::CreateSubmissionRequest, version::SparkVersion,
+};
 pub use command_line::{expand_command_line, has_command_line, options_without_effect};
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;

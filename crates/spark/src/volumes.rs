@@ -5,7 +5,7 @@ mod options;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Refusal, SparkVersion, conf::SparkConf};
+use super::{conf::SparkConf, refusal::Refusal, version::SparkVersion};
 use options::VolumeOptions;
 
 pub(crate) const DRIVER_PREFIX: &str = "spark.kubernetes.driver.volumes.";

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{SparkUi, Ticket};
+use super::{SparkUi, ticket::Ticket};
 use sparkgate_common::error::Error;
 use sparkgate_store::{Actor, AuditNote};
 

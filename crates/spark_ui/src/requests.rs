@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use http::{Request, Response};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{SparkUi, Ticket, UiPlace};
+use super::{SparkUi, UiPlace, ticket::Ticket};
 use sparkgate_cluster::{DriverBytes, DriverHttpError};
 use sparkgate_common::{
     error::{Error, error_chain},

@@ -2,9 +2,10 @@
 
 use super::{
     Error, Store,
+    counted_ends::count_end,
     deadlines::started,
     error::within,
-    figures::{AGE, WAITED, count_end},
+    figures::{AGE, WAITED},
     row::words,
     sealed::{DROPPED, NEEDLESS},
     state_log::Changed,

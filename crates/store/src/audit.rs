@@ -1,93 +1,19 @@
 //! The audit: who did what to which submission. A change writes its entry in its own statement, so that neither exists without
 //! the other. The gateway only inserts entries and reads them; the owner of the tables may delete old ones.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use chrono::Utc;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
-use super::{Error, Scoped, Store, error::within};
+use super::{
+    actor::Actor,
+    audit_entry::{AuditEntry, AuditLog},
+    error::{Error, within},
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::SubmissionId;
-
-/// Who requested a change, and where the request came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Actor {
-    /// The subject of the principal, such as `corp:alice`.
-    pub principal: String,
-    /// The address of the client.
-    pub address: Option<String>,
-    pub request_id: String,
-    /// What became of the request.
-    pub note: AuditNote,
-}
-
-/// What became of a request, as far as the audit needs it. Shared by all that work on the request. Two notes are equal: a note is no
-/// part of a caller's identity.
-#[derive(Debug, Clone, Default)]
-pub struct AuditNote(Arc<Noted>);
-
-#[derive(Debug, Default)]
-struct Noted {
-    /// Whether nothing more is to be written: a statement has written the entry, or the request wants no change.
-    is_settled: AtomicBool,
-    about: Mutex<(Option<String>, Vec<Denial>)>,
-}
-
-/// A change that a request asked for and didn't get.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denial {
-    pub submission: Option<SubmissionId>,
-    pub reason: String,
-}
-
-impl PartialEq for AuditNote {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for AuditNote {}
-
-impl AuditNote {
-    /// Notes that the request needs no further entry.
-    pub fn settle(&self) {
-        self.0.is_settled.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_settled(&self) -> bool {
-        self.0.is_settled.load(Ordering::Relaxed)
-    }
-
-    /// Notes the tenant that the request is about.
-    pub fn aim_at(&self, tenant: &str) {
-        self.about().0 = Some(tenant.to_owned());
-    }
-
-    /// Notes a denial; a request of one change has only the first.
-    pub fn deny(&self, submission: Option<&SubmissionId>, reason: String) {
-        let denials = &mut self.about().1;
-        if submission.is_some() || denials.is_empty() {
-            denials.push(Denial { submission: submission.cloned(), reason });
-        }
-    }
-
-    /// Takes the tenant and the denials out.
-    pub fn take(&self) -> (Option<String>, Vec<Denial>) {
-        std::mem::take(&mut *self.about())
-    }
-
-    fn about(&self) -> std::sync::MutexGuard<'_, (Option<String>, Vec<Denial>)> {
-        self.0.about.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What the path of a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,34 +28,11 @@ pub enum AuditSubject<'a> {
 /// The longest detail of an entry, in bytes.
 const LONGEST_DETAIL: usize = 2048;
 
-/// One entry of the audit.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, sqlx::FromRow)]
-pub struct AuditEntry {
-    /// The position in the order of entries.
-    pub id: i64,
-    pub at: DateTime<Utc>,
-    pub principal: String,
-    pub address: Option<String>,
-    pub request_id: Option<String>,
-    pub action: String,
-    pub tenant: Option<String>,
-    pub submission_id: Option<String>,
-    /// `allowed` or `denied`.
-    pub verdict: String,
-    pub detail: Option<String>,
-}
-
 /// The entries to return. All criteria have to match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub submission: Option<String>,
     pub tenant: Option<String>,
-}
-
-/// Receives the entries that a store writes.
-pub trait AuditLog: fmt::Debug + Send + Sync {
-    /// Receives an entry, after the statement that wrote it has committed. Must not block.
-    fn append(&self, entry: AuditEntry);
 }
 
 /// The entries that one statement has written, without those that aren't needed; `None` if it has written none.

@@ -1,7 +1,9 @@
 //! Writes of a launch under its claim: that its pod exists, and that all its objects do. Concurrent launches share the
 //! statements, which skip rows that other transactions have locked: such a launch writes by itself, and only it waits.
 
-use std::{collections::HashMap, slice, time::Duration};
+pub(super) mod groups;
+
+use std::{collections::HashMap, slice};
 
 use sqlx::{Row, postgres::PgRow};
 
@@ -16,35 +18,9 @@ use super::{
     sealed::{DROPPED, NEEDLESS},
     state_log::Changed,
 };
+use groups::Launch;
 use sparkgate_metrics::metrics;
 use sparkgate_submission::{State, SubmissionId};
-
-/// A launch takes about ten milliseconds for each object: this additional delay is negligible, and saves most of the
-/// statements.
-const GAP: Duration = Duration::from_millis(25);
-const TOGETHER: usize = 64;
-
-/// The group commits of the two writes.
-#[derive(Debug)]
-pub(super) struct Groups {
-    recording: GroupCommit<Launch, Result<Option<State>, Error>>,
-    ending: GroupCommit<Launch, Result<Option<State>, Error>>,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        Self { recording: GroupCommit::paced(GAP, TOGETHER), ending: GroupCommit::paced(GAP, TOGETHER) }
-    }
-}
-
-/// A launch under its claim, and the pod that it created.
-#[derive(Debug, Clone)]
-struct Launch {
-    id: String,
-    attempt: i32,
-    claim: i64,
-    uid: String,
-}
 
 /// The launches as rows, with their positions.
 const LAUNCHES: &str = "unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) WITH ORDINALITY
@@ -63,13 +39,13 @@ impl Store {
         claim: i64,
         uid: &str,
     ) -> Result<Option<State>, Error> {
-        let launch = launch(id, attempt, claim, uid);
+        let launch = Launch::new(id, attempt, claim, uid);
         self.write(&self.groups.launches.recording, ("recording a driver pod", "record"), record, launch).await
     }
 
     /// Moves the attempt to `PENDING`, because all its objects exist, and returns the claim.
     pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
-        let launch = launch(id, attempt, claim, uid);
+        let launch = Launch::new(id, attempt, claim, uid);
         let ending = &self.groups.launches.ending;
         Ok(self.write(ending, ("recording a submission's state", "launch"), end, launch).await?.is_some())
     }
@@ -185,8 +161,4 @@ fn end(locked: &'static str) -> String {
          )
          SELECT place, tenant, was, waited, 'PENDING' AS state FROM moved"
     )
-}
-
-fn launch(id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Launch {
-    Launch { id: id.to_string(), attempt, claim, uid: uid.to_owned() }
 }

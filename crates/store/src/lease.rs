@@ -1,5 +1,7 @@
 //! Leases, by the clock of the database, which is the only one that replicas share.
 
+pub(super) mod groups;
+
 use std::{
     collections::{BTreeMap, HashSet},
     io,
@@ -14,8 +16,9 @@ use super::{
     Error, Store,
     connections::acquire,
     error::{connected, likewise, within},
-    group_commit::{BatchWriter, GroupCommit},
+    group_commit::BatchWriter,
 };
+use groups::Wanted;
 
 /// Returns the name of the lease that all claims of a replica's session depend on.
 pub fn replica(session: Uuid) -> String {
@@ -34,27 +37,6 @@ pub struct Renewed {
     pub names: HashSet<String>,
     /// The leases that other holders have, apart from those of replicas.
     pub elsewhere: HashSet<String>,
-}
-
-/// A lease that is to be acquired: its name, its holder, and for how long.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    name: String,
-    holder: Uuid,
-    ttl: Duration,
-}
-
-/// Maximum number of leases that are acquired together.
-const TOGETHER: usize = 1000;
-
-/// Group commits of concurrent calls: a replica may want a lease for each of many namespaces.
-#[derive(Debug)]
-pub(super) struct Groups(GroupCommit<Wanted, Result<bool, Error>>);
-
-impl Default for Groups {
-    fn default() -> Self {
-        Self(GroupCommit::new(1, TOGETHER))
-    }
 }
 
 const ACQUIRING: &str = "acquiring a lease";

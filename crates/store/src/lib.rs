@@ -2,16 +2,19 @@
 
 mod accept;
 mod access_generations;
+mod actor;
 mod advance;
 mod api_keys;
 mod attempts;
 mod audit;
+mod audit_entry;
 mod browser_sessions;
 mod claim;
 mod clean_up;
 mod cluster_namespaces;
 mod connect;
 mod connections;
+mod counted_ends;
 mod deadlines;
 mod document;
 mod error;
@@ -44,30 +47,26 @@ mod request;
 mod retry;
 mod row;
 mod scope;
+mod scoped;
 mod sealed;
 mod session;
 mod spark_summaries;
 mod state_log;
+mod store;
 mod submissions;
 mod traces;
 mod unadmitted;
 mod usage;
 mod webhooks;
 
-use std::{sync::Arc, time::Duration};
-
-use connections::Connections;
-use error::within;
-use history::Histories;
-use sqlx::PgPool;
-use tokio::sync::Semaphore;
-
 pub use accept::{
     Accepted, Cost, Drawn, InQueue, KeySpace, NewSubmission, Options, ReachedBound, TenantBounds, accept_on,
 };
+pub use actor::{Actor, AuditNote, Denial};
 pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
-pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog, AuditNote, AuditSubject, Denial};
+pub use audit::{AuditFilter, AuditSubject};
+pub use audit_entry::{AuditEntry, AuditLog};
 pub use browser_sessions::{BrowserSession, BrowserSessionId, NewBrowserSession};
 pub use claim::{Claimed, Room, Task};
 pub use clean_up::EndedPod;
@@ -98,10 +97,12 @@ pub use queues::{
     WaitingHead,
 };
 pub use recorded_drivers::RecordedDriver;
-pub use scope::{DEFAULT_TENANT, Scope, Scoped};
+pub use scope::{DEFAULT_TENANT, Scope};
+pub use scoped::Scoped;
 pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use spark_summaries::{AskedDriver, SparkSummary};
+pub use store::Store;
 pub use submissions::{ExecutorCounts, Filter, Found, Held, Page, Submission};
 pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
@@ -109,70 +110,3 @@ pub use webhooks::{
     Delivery, DueDelivery, DueWebhook, NewWebhook, Queued, Settled, StoredSecrets, TriedDelivery, Webhook,
     WebhookFilter,
 };
-
-/// Group commits of concurrent calls.
-#[derive(Debug, Default)]
-struct Groups {
-    accept: accept::Groups,
-    launches: launches::Groups,
-    leases: lease::Groups,
-}
-
-/// The submissions, in Postgres. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Store {
-    /// For requests, which should fail fast rather than wait.
-    pool: PgPool,
-    /// For requests that accept a submission.
-    accepting: Connections,
-    /// For workers, which wait rather than give up their work.
-    patient: Connections,
-    /// How long a request waits for a connection.
-    patience: Duration,
-    /// Limits requests that may read many rows.
-    long_reads: Arc<Semaphore>,
-    /// For leases, which must not wait for other statements.
-    leases: PgPool,
-    groups: Arc<Groups>,
-    histories: Arc<Histories>,
-    /// Where entries of the audit go besides the database.
-    audit_log: Option<Arc<dyn AuditLog>>,
-}
-
-impl Store {
-    /// Creates a store on a migrated database, in which requests wait for connections as long as workers do.
-    pub fn new(pool: PgPool) -> Self {
-        Self {
-            accepting: Connections::shared(pool.clone()),
-            patient: Connections::shared(pool.clone()),
-            leases: pool.clone(),
-            pool,
-            patience: Duration::from_secs(8),
-            long_reads: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
-            groups: Arc::default(),
-            histories: Arc::default(),
-            audit_log: None,
-        }
-    }
-
-    /// Returns how often the database turned out to have another history than before. The claims and leases of this process
-    /// are of the history in which they were acquired.
-    pub fn history(&self) -> u64 {
-        self.histories.count()
-    }
-
-    /// Checks that the database answers.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let action = "checking the database";
-        let mut connection = self.connection(action).await?;
-        within(action, sqlx::query("SELECT 1").execute(&mut *connection)).await?;
-        Ok(())
-    }
-
-    pub async fn close(&self) {
-        self.pool.close().await;
-        self.accepting.close().await;
-        self.patient.close().await;
-        self.leases.close().await;
-    }
-}

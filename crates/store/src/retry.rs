@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use super::{
     Error, Store,
     claim::UNCLAIMED_NOW,
+    counted_ends::code_of,
     deadlines::started,
     error::within,
-    figures::code_of,
     row::words,
     sealed::UNCLAIMED_SEALED,
     state_log::Changed,

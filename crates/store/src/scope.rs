@@ -1,11 +1,8 @@
-//! The submissions that a caller may read or change. Reads of a request are methods of [`Scoped`], so that none of them can leave
-//! out whose submissions it may return.
+//! The submissions that a caller may read or change.
 
 use std::sync::Arc;
 
 use sqlx::{Postgres, QueryBuilder};
-
-use super::Store;
 
 /// The tenant of submissions that were accepted without tenants.
 pub const DEFAULT_TENANT: &str = "default";
@@ -64,25 +61,6 @@ impl Scope {
             // Lets the planner use the index of tenants, which has no rows of the default one.
             query.push(format_args!(" AND {row}.tenant <> '{DEFAULT_TENANT}'"));
         }
-    }
-}
-
-/// The submissions of a scope, in Postgres.
-#[derive(Debug, Clone)]
-pub struct Scoped {
-    pub(crate) store: Store,
-    pub(crate) scope: Scope,
-}
-
-impl Store {
-    /// Returns the submissions of a scope.
-    pub fn scoped(&self, scope: &Scope) -> Scoped {
-        Scoped { store: self.clone(), scope: scope.clone() }
-    }
-
-    /// Returns all submissions, for the installation's own loops.
-    pub fn all(&self) -> Scoped {
-        self.scoped(&Scope::installation())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use sparkgate_submission::{FailureCode, State};
 
-use super::figures::count_kill;
+use super::counted_ends::count_kill;
 
 /// A state change that a statement made.
 #[derive(Debug, Clone, Copy, Default)]

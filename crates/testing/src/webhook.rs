@@ -28,7 +28,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::SelfSigned;
+use crate::tls::SelfSigned;
 
 /// How long the API server may take to apply the configuration.
 const HEARD_OF: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use serde_json::Value;
 
 use super::{Setting, is_reloaded, schema, settings};
-use crate::app::Cli;
+use crate::app::cli::Cli;
 
 const BEGIN: &str = "<!-- The tables are written by `make settings` from src/app/settings. -->\n";
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Serve;
+use super::serve::Serve;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::app) enum ConfigCommand {

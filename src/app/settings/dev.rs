@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use super::{Spark, SparkUi};
+use super::{serve::Spark, spark_ui::SparkUi};
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Dev {

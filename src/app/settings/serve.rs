@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
-use super::{CleanUp, Database, Files, Kueue, Limits, LogStore, Prices, SparkUi, Webhooks};
+use super::{
+    Database, clean_up::CleanUp, files::Files, kueue::Kueue, limits::Limits, log_store::LogStore, prices::Prices,
+    spark_ui::SparkUi, webhooks::Webhooks,
+};
 use sparkgate_cluster::ClusterSettings;
 use sparkgate_http::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies};
 use sparkgate_service::{SparkSettings, Submitter};
@@ -142,9 +145,6 @@ pub(in crate::app) struct Http {
     /// [default: the first address].
     #[arg(long, env = "SPARKGATE_FILES_LISTEN", value_name = "ADDR", requires = "files_url")]
     pub(in crate::app) files_listen: Option<SocketAddr>,
-    /// Path of the first listening address below which Livy's batches are served as well, such as `/livy`, or `/` for its root.
-    #[arg(long, env = "SPARKGATE_LIVY_PREFIX", value_name = "PATH")]
-    pub(in crate::app) livy_prefix: Option<String>,
     /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, such as 10.0.0.0/8, separated by commas. The log then
     /// shows the client that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
@@ -165,9 +165,6 @@ impl Http {
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
         self.proxies()?;
-        if let Some(prefix) = &self.livy_prefix {
-            check_prefix(prefix)?;
-        }
         let addresses = [Some(self.listen), self.livy_listen, self.files_listen];
         let open = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback());
         let Some(open) = open.filter(|_| !self.trusted_network && self.tls_files().is_none()) else { return Ok(()) };
@@ -184,7 +181,6 @@ impl Http {
             max_request_body_bytes: self.max_request_body,
             max_body_bytes_in_flight: self.max_request_bodies,
             max_subscribers: self.max_subscribers,
-            livy_prefix: self.livy_prefix.clone(),
             browser: self.browser(),
             ..HttpSettings::default()
         }
@@ -220,19 +216,6 @@ impl Http {
         let for_all_clients = self.listen.ip().is_loopback() || !hosts.is_empty();
         BrowserSettings { hosts, for_all_clients, origins: listed(&self.cors_origins) }
     }
-}
-
-/// Checks a path below which an API is served. The gateway's own APIs keep theirs.
-fn check_prefix(prefix: &str) -> anyhow::Result<()> {
-    let parts = prefix.strip_prefix('/').map(|rest| rest.trim_end_matches('/').split('/'));
-    let is_part =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b));
-    if prefix == "/"
-        || parts.is_some_and(|mut parts| parts.all(is_part)) && !prefix.starts_with("/v1/") && prefix != "/v1"
-    {
-        return Ok(());
-    }
-    bail!("--livy-prefix {prefix:?} is not a path for Livy's batches: give one such as /livy, or / for the root")
 }
 
 /// The cluster and its namespaces.
@@ -433,16 +416,6 @@ mod tests {
         let http = Http { livy_listen: None, files_listen: Some("0.0.0.0:6069".parse().unwrap()), ..http };
         assert!(http.check().unwrap_err().to_string().contains("0.0.0.0:6069"));
         assert!(Http { trusted_network: true, ..http }.check().is_ok());
-    }
-
-    #[test]
-    fn a_prefix_is_a_path_that_is_not_the_gateways() {
-        for prefix in ["/", "/livy", "/livy/", "/a/b-c"] {
-            assert!(check_prefix(prefix).is_ok(), "{prefix}");
-        }
-        for prefix in ["", "livy", "/a b", "//", "/v1", "/v1/livy", "/a//b", "/{id}"] {
-            assert!(check_prefix(prefix).unwrap_err().to_string().contains("--livy-prefix"), "{prefix}");
-        }
     }
 
     #[test]

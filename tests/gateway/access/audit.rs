@@ -6,7 +6,7 @@ use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, audit_line, router},
+    api::{HttpSettings, audit_line, livy_listener, router},
     store::{AuditEntry, AuditLog, Store},
 };
 use sqlx::{ConnectOptions, PgPool};
@@ -100,13 +100,12 @@ type Attempt<'a> = (&'a str, &'a str, String, Value, u16, (&'a str, Option<&'a s
 
 #[sqlx::test]
 async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(pool: PgPool) {
-    let mut world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool.clone(), TWO_TENANTS).await;
     let dir = tempfile::tempdir().unwrap();
     world.keep_files(dir.path(), file_settings()).await;
-    let router = router(
-        world.service.clone(),
-        HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() },
-    );
+    let listener = livy_listener(world.service.clone(), HttpSettings::default()).unwrap();
+    let livy = World { router: listener, ..World::new(pool.clone(), TWO_TENANTS).await };
+    let router = router(world.service.clone(), HttpSettings::default());
     let world = World { router: router.unwrap(), ..world };
     let red = async |role: Role| world.key(role, Some("red")).await;
     let (viewer, alice, operator) = (red(Role::Viewer).await, red(Role::Submitter).await, red(Role::Operator).await);
@@ -154,7 +153,7 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
         ),
         (&alice, "POST", of("/v1/submissions"), job("blue"), 400, ("submit", blue_, "", "denied")),
         (&alice, "POST", of("/v1/submissions/create"), spark_job("blue"), 400, ("submit", blue_, "", "denied")),
-        (&alice, "POST", of("/livy/batches"), batch, 400, ("submit", blue_, "", "denied")),
+        (&alice, "POST", of("/batches"), batch, 400, ("submit", blue_, "", "denied")),
         (&alice, "POST", of("/api/v1/spark-submit"), application, 400, ("submit", blue_, "", "denied")),
         (&viewer, "POST", of("/v1/submissions"), job("red"), 403, ("submit", red_, "", "denied")),
         (&alice, "DELETE", format!("/v1/submissions/{theirs}"), none.clone(), 404, ("kill", blue_, &theirs, "denied")),
@@ -205,7 +204,10 @@ async fn each_attempt_at_a_change_has_one_entry_that_the_tenant_aimed_at_sees(po
                 let request = request.header("authorization", format!("Bearer {key}"));
                 world.answer(request.body(Body::from(content.to_owned())).unwrap()).await
             }
-            None => world.send(Some(key), method, &path, Some(&body).filter(|body| **body != none)).await,
+            None => {
+                let listener = if path == "/batches" { &livy } else { &world };
+                listener.send(Some(key), method, &path, Some(&body).filter(|body| **body != none)).await
+            }
         };
         assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
         let after: i64 = sqlx::query_scalar(count).fetch_one(&world.pool).await.unwrap();

@@ -50,16 +50,15 @@ const OF_BROWSERS: [(&str, &str); 5] = [
 fn settings(hosts: &[&str], for_all_clients: bool) -> HttpSettings {
     let hosts: BTreeSet<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let browser = BrowserSettings { hosts, for_all_clients, origins: Vec::new() };
-    HttpSettings { browser, livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() }
+    HttpSettings { browser, ..HttpSettings::default() }
 }
 
 /// The listeners of a gateway, with a path that each serves.
-fn listeners(service: &Service, settings: &HttpSettings) -> [(Router, &'static str); 5] {
+fn listeners(service: &Service, settings: &HttpSettings) -> [(Router, &'static str); 4] {
     let all = router(service.clone(), settings.clone()).unwrap();
     [
         (all.clone(), "/v1/submissions/create"),
-        (all.clone(), "/v1/submissions"),
-        (all, "/livy/batches"),
+        (all, "/v1/submissions"),
         (spark_listener(service.clone(), settings.clone()).unwrap(), "/v1/submissions/create"),
         (livy_listener(service.clone(), settings.clone()).unwrap(), "/batches"),
     ]

@@ -8,11 +8,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, livy_listener, router},
+    api::{HttpSettings, livy_listener},
 };
 use sqlx::PgPool;
 
-use crate::access::world::{TWO_TENANTS, World, job};
+use crate::access::world::{TWO_TENANTS, World};
 use crate::in_memory::Answer;
 
 /// Creates a gateway, and the same one with its port for Livy's clients.
@@ -244,21 +244,15 @@ async fn a_refusal_has_the_body_that_clients_of_livy_parse(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn batches_are_served_below_a_path_beside_the_other_apis(pool: PgPool) {
-    let gateway = World::new(pool.clone(), TWO_TENANTS).await;
+async fn batches_are_served_by_their_port_alone(pool: PgPool) {
+    let (gateway, livy) = worlds(pool).await;
     let key = gateway.key(Role::Submitter, Some("red")).await;
-    for (prefix, path) in [("/livy", "/livy"), ("/a/b/", "/a/b"), ("/", "")] {
-        let settings = HttpSettings { livy_prefix: Some(prefix.to_owned()), ..HttpSettings::default() };
-        let router = router(gateway.service.clone(), settings).unwrap();
-        let below = World { router, ..World::new(pool.clone(), TWO_TENANTS).await };
-        let created = below.send(Some(&key), "POST", &format!("{path}/batches?doAs=bob"), Some(&batch("red"))).await;
-        assert_eq!(created.status, 201, "{created:?}");
-        let (location, batch) = (&created.headers["location"], created.json());
-        assert_eq!((location, &batch["proxyUser"]), (&format!("{path}/batches/{}", batch["id"]), &json!("bob")));
-        assert_eq!(below.get(&key, location).await.json()["id"], batch["id"]);
-        assert_eq!(below.send(None, "GET", location, None).await.json().as_object().unwrap().len(), 1);
-        assert_eq!(below.send(Some(&key), "POST", "/v1/submissions", Some(&job("red"))).await.status, 201);
-    }
+    let created = livy.send(Some(&key), "POST", "/batches?doAs=bob", Some(&batch("red"))).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let (location, batch) = (&created.headers["location"], created.json());
+    assert_eq!((location, &batch["proxyUser"]), (&format!("/batches/{}", batch["id"]), &json!("bob")));
+    assert_eq!(livy.get(&key, location).await.json()["id"], batch["id"]);
+    assert_eq!(livy.send(None, "GET", location, None).await.json().as_object().unwrap().len(), 1);
     let answer = gateway.send(Some(&key), "GET", "/batches", None).await;
     assert!(
         answer.status == 468 && answer.body.contains("ErrorResponse"),

@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use http_body_util::BodyExt;
 use serde_json::json;
 use sparkgate::{
-    api::{HttpSettings, router},
+    api::{HttpSettings, livy_listener, router},
     spark::SparkVersion,
     store::Store,
 };
@@ -83,8 +83,9 @@ async fn a_path_that_is_nearly_right_shows_the_way(pool: PgPool) {
 
 #[sqlx::test]
 async fn a_path_without_a_route_is_answered_as_by_its_api(pool: PgPool) {
-    let settings = HttpSettings { livy_prefix: Some("/livy".to_owned()), ..HttpSettings::default() };
-    let api = router(service(SparkVersion::V4_3, Store::new(pool)).await, settings).unwrap();
+    let service = service(SparkVersion::V4_3, Store::new(pool)).await;
+    let api = router(service.clone(), HttpSettings::default()).unwrap();
+    let livy = livy_listener(service, HttpSettings::default()).unwrap();
     for path in [
         "/v1/files/a/b",
         "/v1/submissions/driver-1/",
@@ -98,8 +99,8 @@ async fn a_path_without_a_route_is_answered_as_by_its_api(pool: PgPool) {
         assert!(problem["detail"].as_str().unwrap().starts_with(&format!("There is nothing at {path}.")), "{problem}");
         assert_eq!(problem["instance"], path);
     }
-    for path in ["/livy/batches/", "/livy/batches/7/x", "/livy/sessions", "/livy/sessions/", "/livy/sessions/0"] {
-        let answer = asked(&api, "GET", path, &[]).await;
+    for path in ["/batches/", "/batches/7/x", "/sessions", "/sessions/", "/sessions/0", "/v1/submissions"] {
+        let answer = asked(&livy, "GET", path, &[]).await;
         let message = answer.json()["msg"].as_str().unwrap_or_default().to_owned();
         assert!(answer.status == 404 && message.starts_with("There is nothing at "), "{path}: {answer:?}");
     }
@@ -111,8 +112,6 @@ async fn a_path_without_a_route_is_answered_as_by_its_api(pool: PgPool) {
         "/api/v1/spark-submit/",
         "/batches/7",
         "/consoles",
-        "/livy",
-        "/livy/other",
         "/v1/submissions/kill",
         "/v1/submissions/x/events",
         "/v1/tokensx",

@@ -1,6 +1,6 @@
 //! Conversions from the errors of the layers below to problems.
 
-use super::{Code, Problem, pointer::pointer};
+use super::{Problem, code::Code, pointer::pointer};
 use crate::{
     body,
     request_log::{RequestId, text},

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use sparkgate_spark::{SparkVersion, sizes};
 
 use super::object;
-use crate::Judged;
+use crate::judged::Judged;
 
 /// The release whose grammar of sizes has all units.
 const GRAMMAR: SparkVersion = SparkVersion::V4_3;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::append;
-use crate::Judged;
+use crate::judged::Judged;
 
 const PREFIX: &str = "spark.kubernetes.executor.volumes.";
 

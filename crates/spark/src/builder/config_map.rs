@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ConfigMap, KeyToPath};
 
 use crate::{
-    Refusal,
     driver::{DriverConf, Object, SparkPod},
     features::{env, mounted, object_meta},
     properties,
+    refusal::Refusal,
 };
 
 const VOLUME: &str = "spark-conf-volume-driver";

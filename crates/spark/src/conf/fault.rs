@@ -1,6 +1,6 @@
 //! Spark's messages for a value that an entry doesn't accept. They changed in 4.1 (error class `INVALID_CONF_VALUE`).
 
-use crate::{Refusal, SparkVersion};
+use crate::{refusal::Refusal, version::SparkVersion};
 
 /// An invalid value and its key.
 pub(super) struct Fault<'a> {

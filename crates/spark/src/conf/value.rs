@@ -1,6 +1,6 @@
 //! Sizes and numbers as text, as Java reads and writes them.
 
-use crate::SparkVersion;
+use crate::version::SparkVersion;
 
 const KIB: i64 = 1024;
 const MIB: i64 = KIB * KIB;

@@ -5,7 +5,12 @@ use std::{borrow::Cow, collections::BTreeMap, ops::Deref};
 use k8s_openapi::ByteString;
 
 use crate::{
-    DriverNames, Refusal, SparkVersion, SubmitContext, conf::SparkConf, names::app_name_label, submit::Application,
+    conf::SparkConf,
+    driver::SubmitContext,
+    names::{DriverNames, app_name_label},
+    refusal::Refusal,
+    submit::Application,
+    version::SparkVersion,
 };
 
 /// An application with the context of its submission.

@@ -14,8 +14,9 @@ use k8s_openapi::{
 
 use super::{FeatureStep, Made, driver_ports::DriverPorts, env, quantity};
 use crate::{
-    Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
+    refusal::Refusal,
+    version::SparkVersion,
 };
 use memory::DriverMemory;
 

@@ -6,8 +6,8 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use super::{FeatureStep, mounted, object_meta};
 use crate::{
-    Refusal,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
 };
 
 const PREFIX: &str = "spark.kubernetes.authenticate.driver";

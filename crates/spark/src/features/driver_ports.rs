@@ -1,6 +1,6 @@
 //! The driver's ports, on its container and in its Service.
 
-use crate::{Refusal, SparkVersion, driver::DriverConf};
+use crate::{driver::DriverConf, refusal::Refusal, version::SparkVersion};
 
 pub(super) struct DriverPorts {
     pub(super) rpc: i32,

@@ -13,8 +13,9 @@ use super::{
     object_meta,
 };
 use crate::{
-    Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
+    version::SparkVersion,
 };
 
 const BIND_ADDRESS: &str = "spark.driver.bindAddress";

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
 
 use super::FeatureStep;
 use crate::{
-    Refusal,
     driver::{DriverConf, SparkPod},
+    refusal::Refusal,
 };
 
 const PREFIX: &str = "spark.kubernetes.driver.secretKeyRef.";

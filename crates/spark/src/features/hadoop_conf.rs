@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, KeyToPath};
 
 use super::{FeatureStep, env, mounted, object_meta};
 use crate::{
-    Refusal,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
 };
 
 const KEY: &str = "spark.kubernetes.hadoop.configMapName";

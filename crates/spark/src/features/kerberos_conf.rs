@@ -12,8 +12,8 @@ use k8s_openapi::{
 
 use super::{FeatureStep, env, mounted, object_meta};
 use crate::{
-    Refusal,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
 };
 
 const KRB5_FILE: &str = "spark.kubernetes.kerberos.krb5.path";

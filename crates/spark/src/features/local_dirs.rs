@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 
 use super::{FeatureStep, env};
 use crate::{
-    Refusal,
     driver::{DriverConf, SparkPod},
+    refusal::Refusal,
 };
 
 /// Prefix of volumes that the user provides as scratch space.

@@ -12,8 +12,9 @@ use k8s_openapi::{
 
 use super::{FeatureStep, Made, object_meta, quantity};
 use crate::{
-    Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
+    refusal::Refusal,
+    version::SparkVersion,
     volumes::{self, Claim, DRIVER_PREFIX, VolumeSource, VolumeSpec},
 };
 

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::{FeatureStep, mounted, object_meta};
 use crate::{
-    Refusal,
     driver::{DriverConf, EXECUTOR_TEMPLATE as DATA_KEY, Object, SparkPod},
-    pod_template, yaml,
+    pod_template,
+    refusal::Refusal,
+    yaml,
 };
 
 /// The field of the request for an inline template.

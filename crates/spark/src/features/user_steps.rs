@@ -2,7 +2,7 @@
 //! class path; here only steps that are part of Spark itself are supported.
 
 use super::{Made, PACKAGE, volcano::Volcano};
-use crate::{Refusal, SparkVersion, driver::DriverConf};
+use crate::{driver::DriverConf, refusal::Refusal, version::SparkVersion};
 
 const KEY: &str = "spark.kubernetes.driver.pod.featureSteps";
 const VOLCANO: &str = "VolcanoFeatureStep";

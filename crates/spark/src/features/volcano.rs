@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{FeatureStep, object_meta};
 use crate::{
-    Refusal,
     driver::{DriverConf, Object, PodGroup, SparkPod},
+    refusal::Refusal,
     yaml,
 };
 

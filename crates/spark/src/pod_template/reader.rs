@@ -7,7 +7,7 @@ use serde::de::{
 use serde_json::Value;
 
 use super::fault::Fault;
-use crate::{SparkVersion, yaml};
+use crate::{version::SparkVersion, yaml};
 
 /// Maps of strings, which fabric8 leaves out when they are empty. An empty object of any other name has a meaning.
 const MAPS: [&str; 9] = [

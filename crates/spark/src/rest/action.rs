@@ -1,6 +1,6 @@
 //! The actions of the protocol and the messages that belong to them.
 
-use crate::SparkVersion;
+use crate::version::SparkVersion;
 
 /// The path segment after `/v1/submissions/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::RequestError;
+use super::error::RequestError;
 
 /// The entries of a JSON object in the order they were sent, repeated keys included.
 pub(super) struct Entries<'a>(pub(super) Vec<(String, &'a RawValue)>);

@@ -1,6 +1,6 @@
 //! The reasons why a body is not a request that can be run.
 
-use crate::Refusal;
+use crate::refusal::Refusal;
 
 /// An error in a create request. Its text is the `message` of Spark's `ErrorResponse`: Spark's own exception first, then, where
 /// Spark doesn't report it, the cause that names the field.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::{Action, PROTOCOL_VERSION};
-use crate::SparkVersion;
+use super::{PROTOCOL_VERSION, action::Action};
+use crate::version::SparkVersion;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

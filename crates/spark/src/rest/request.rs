@@ -6,11 +6,18 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    RequestError, action,
+    action,
     coerce::{self, Entries, Texts},
+    error::RequestError,
     validate::{self, Fields},
 };
-use crate::{CreateSubmissionRequest, REDACTED, Refusal, SparkVersion, redaction::has_secret_words, yaml};
+use crate::{
+    redaction::{REDACTED, has_secret_words},
+    refusal::Refusal,
+    request::CreateSubmissionRequest,
+    version::SparkVersion,
+    yaml,
+};
 
 /// Maximum number of bytes of a template as it is written in the request, with blanks and escapes. The limit of the template
 /// itself is lower.

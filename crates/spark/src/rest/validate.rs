@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeMap, fmt::Display};
 
-use super::{RequestError, coerce::Texts};
-use crate::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes, redaction::shown};
+use super::{coerce::Texts, error::RequestError};
+use crate::{conf::bytes, redaction::shown, refusal::Refusal, request::CreateSubmissionRequest, version::SparkVersion};
 
 mod java;
 

@@ -13,7 +13,7 @@ use super::{
     master, resource, uris,
     validate::{self, SPARK_SUBMIT},
 };
-use crate::{CreateSubmissionRequest, Refusal, SparkVersion};
+use crate::{refusal::Refusal, request::CreateSubmissionRequest, version::SparkVersion};
 use grammar::{Meaning, Word, Words};
 
 /// Returns whether `appArgs` is a command line.

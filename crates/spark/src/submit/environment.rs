@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CreateSubmissionRequest, conf::SparkConf};
+use crate::{conf::SparkConf, request::CreateSubmissionRequest};
 
 /// Variables about the client's host, which Spark's REST server drops too (`RestSubmissionServer`).
 const DROPPED: [&str; 2] = ["SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"];

@@ -1,6 +1,6 @@
 //! `spark.master`, which always ends up as a Kubernetes master.
 
-use crate::{Refusal, SparkVersion};
+use crate::{refusal::Refusal, version::SparkVersion};
 
 const KEY: &str = "spark.master";
 const PREFIX: &str = "k8s://";

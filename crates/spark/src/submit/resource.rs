@@ -1,7 +1,7 @@
 //! The application's primary resource: a jar, a Python file, an R file, or nothing (`spark-internal`).
 
 use super::uris;
-use crate::{CreateSubmissionRequest, Refusal, conf::SparkConf};
+use crate::{conf::SparkConf, refusal::Refusal, request::CreateSubmissionRequest};
 
 const FIELD: &str = "appResource";
 /// Spark's name for an application that is part of Spark itself.

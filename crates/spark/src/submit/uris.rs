@@ -1,7 +1,7 @@
 //! Lists of resources. Spark uploads files from the submitter's disk; the gateway can't read that disk, so every entry must be
 //! a URI that the driver can fetch.
 
-use crate::{Refusal, conf::SparkConf};
+use crate::{conf::SparkConf, refusal::Refusal};
 
 const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
 const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";

@@ -3,8 +3,10 @@
 use std::fmt::Arguments;
 
 use crate::{
-    CreateSubmissionRequest, Refusal, SparkVersion,
     conf::{SparkConf, bytes},
+    refusal::Refusal,
+    request::CreateSubmissionRequest,
+    version::SparkVersion,
     yaml,
 };
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use crate::{Refusal, SparkVersion};
+use crate::{refusal::Refusal, version::SparkVersion};
 
 /// The minimum, in bytes, that Spark requires since 4.0 of a size without a unit.
 const MIN_SIZE: i64 = 1024;

@@ -3,7 +3,7 @@
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
 
-use super::{YamlError, shortened};
+use super::error::{YamlError, shortened};
 use crate::conf::double_text;
 
 /// Returns the value of a scalar. Without a tag, a quoted scalar is always a string.

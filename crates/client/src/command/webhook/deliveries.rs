@@ -8,7 +8,7 @@ use clap::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::WebhookName;
+use super::name::WebhookName;
 use crate::{
     api::{Api, Call},
     clean,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::DriverConf;
-use crate::Refusal;
+use crate::refusal::Refusal;
 
 const MAX_SIZE: &str = "spark.kubernetes.configMap.maxSize";
 /// Kubernetes' limit for a `ConfigMap`, and Spark's default.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::{Refusal, driver::DriverConf};
+use crate::{driver::DriverConf, refusal::Refusal};
 
 const PREFIX: &str = "spark.driver.resource.";
 

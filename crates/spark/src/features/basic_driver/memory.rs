@@ -1,6 +1,6 @@
 //! The memory of the driver's pod: the JVM's heap plus the overhead.
 
-use crate::{Refusal, SparkVersion, conf::double_text, driver::DriverConf, submit::MainAppResource};
+use crate::{conf::double_text, driver::DriverConf, refusal::Refusal, submit::MainAppResource, version::SparkVersion};
 
 const FACTOR: &str = "spark.kubernetes.memoryOverheadFactor";
 const JVM_FACTOR: f64 = 0.1;

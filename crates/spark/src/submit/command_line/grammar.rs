@@ -1,6 +1,6 @@
 //! The options of spark-submit, and the parser that splits a command line into them (`SparkSubmitOptionParser`).
 
-use crate::{Refusal, SparkVersion};
+use crate::{refusal::Refusal, version::SparkVersion};
 
 /// The effect of an option on a driver on Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
