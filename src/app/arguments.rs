@@ -10,7 +10,7 @@ use std::{
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, builder::Resettable, parser::ValueSource};
 
 use super::{
-    cli::Cli,
+    Cli,
     settings::{FileFault, Logs, SettingsFile},
 };
 

@@ -248,11 +248,15 @@ impl World {
 
     /// Reports as a kubelet the state of a pod's container.
     pub(crate) async fn play(&self, pod: &Pod, phase: &str, state: Value) {
+        self.try_play(pod, phase, state).await.unwrap();
+    }
+
+    async fn try_play(&self, pod: &Pod, phase: &str, state: Value) -> Result<Pod, kube::Error> {
         let name = pod.metadata.name.as_deref().unwrap();
         let container = pod.spec.as_ref().unwrap().containers[0].name.clone();
         let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
             "name": container, "image": "spark", "imageID": "", "ready": true, "restartCount": 0, "state": state}]}});
-        self.pods().patch_status(name, &PatchParams::default(), &Patch::Strategic(status)).await.unwrap();
+        self.pods().patch_status(name, &PatchParams::default(), &Patch::Strategic(status)).await
     }
 
     pub(crate) async fn play_running(&self, pod: &Pod) {
@@ -272,7 +276,8 @@ impl World {
             _ => Ok(()),
         })
         .await;
-        self.play(pod, "Failed", json!({"terminated": {"exitCode": 143, "reason": "Error"}})).await;
+        // A pod that no node has may be gone by now.
+        let _ = self.try_play(pod, "Failed", json!({"terminated": {"exitCode": 143, "reason": "Error"}})).await;
         let _ = self.pods().delete(name, &DeleteParams::default().grace_period(0)).await;
     }
 

@@ -304,8 +304,8 @@ async fn each_fault_of_the_settings_and_files_is_found() {
         ("--log==,=".to_owned(), "settings.log", "failure"),
         ("--cors-origins=nonsense".to_owned(), "settings.http", "failure"),
         ("--database-url=nonsense".to_owned(), "settings.database", "failure"),
-        ("--database-connections=250".to_owned(), "database.connections", "failure"),
-        ("--database-connections=150".to_owned(), "database.connections", "warning"),
+        ("--database-connections=600".to_owned(), "database.connections", "failure"),
+        ("--database-connections=300".to_owned(), "database.connections", "warning"),
         ("--namespaces=nowhere".to_owned(), "kubernetes.rights", "failure"),
     ] {
         patient.examine(&[&argument]).assert(check, level);

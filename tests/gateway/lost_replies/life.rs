@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
     cluster::Cluster,
-    service::{CleanUpSettings, Service, Setup, SparkSettings, Submitter, WebhookSettings},
+    service::{CleanUpSettings, Error, Service, Setup, SparkSettings, Submitter, WebhookSettings},
     store::{DatabaseSettings, Store},
 };
 use sparkgate_testing::receiver::{Answer, Receiver};
@@ -126,8 +126,14 @@ impl Life {
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
         let webhooks = WebhookSettings { networks, http: true, ..WebhookSettings::default() };
-        let setup = Setup { webhooks, ..settings(spark).into() };
-        let service = Service::new(store, cluster, setup).await.unwrap();
+        // On a busy machine a connection may come too late.
+        let service = loop {
+            let setup = Setup { webhooks: webhooks.clone(), ..settings(spark.clone()).into() };
+            match Service::new(store.clone(), cluster.clone(), setup).await {
+                Err(Error::Unavailable(_)) => {}
+                started => break started.unwrap(),
+            }
+        };
         let stop = CancellationToken::new();
         let mut loops = JoinSet::new();
         loops.spawn(service.leadership.clone().run_renewal(stop.clone()));

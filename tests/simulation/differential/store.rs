@@ -441,8 +441,8 @@ fn names(pod: &str) -> DriverNames {
 }
 
 fn uuid(session: Session) -> Uuid {
-    // The nil uuid is not a session.
-    Uuid::from_u128(u128::from(session) + 1)
+    // The least uuids are no sessions: rows that are claimed by nothing have them.
+    Uuid::from_u128(u128::from(session) + 0x100)
 }
 
 fn lease(name: LeaseName) -> String {
