@@ -1,7 +1,7 @@
 //! Ports: what a feature may do in the life of a submission, and when.
 //!
 //! The core accepts and launches submissions, and knows no feature. A feature is an [`Attachment`]: the core calls the attachments one
-//! after the other, in the order in which [`crate::Service`] lists them, at these points:
+//! after the other, in the order in which `Service` lists them, at these points:
 //!
 //! | port | when | what the argument requires of it |
 //! |---|---|---|
