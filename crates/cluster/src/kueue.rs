@@ -4,7 +4,7 @@
 //! admits it with the flavors of nodes on which they run and the number of executors. It holds the quota until the `Workload` is
 //! deleted. No pod owns it: its ownership labels and its signed identity say which attempt it belongs to.
 //!
-//! Kueue's API has had two versions, which differ in how a priority class is named. [`Cluster::kueue`] asks the API server which one it
+//! Kueue's API has had two versions, which differ in how a priority class is named. `Cluster::kueue` asks the API server which one it
 //! serves.
 
 mod admission;

@@ -1,6 +1,6 @@
 //! Queues: which waiting submissions are admitted next, and why the others wait.
 //!
-//! [`decide`] is a pure rule. Its input is a [`Snapshot`]: the capacity, and of each queue its weight, its caps, what runs and who is
+//! [`decide()`] is a pure rule. Its input is a [`Snapshot`]: the capacity, and of each queue its weight, its caps, what runs and who is
 //! next. Its result is a [`Round`]. The rule has no clock and no randomness.
 //!
 //! Queues share the capacity by weight, by dominant resources: the next place belongs to the queue whose largest share of any resource is
