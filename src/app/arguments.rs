@@ -10,26 +10,10 @@ use std::{
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, builder::Resettable, parser::ValueSource};
 
 use super::{
-    Cli,
+    cli::Cli,
+    config_option::{FILE, is_reader},
     settings::{FileFault, Logs, SettingsFile},
 };
-
-/// The commands that read the file.
-const WITH_FILE: [&str; 11] = [
-    "serve",
-    "healthcheck",
-    "doctor",
-    "config",
-    "migrate",
-    "bootstrap-key",
-    "adopt-cluster",
-    "rotate-installation-key",
-    "release-finalizers",
-    "admission",
-    "render",
-];
-/// The id of the option that names the file.
-const FILE: &str = "config";
 
 /// The arguments of the program. They can be combined again with the file when it has changed.
 #[derive(Clone)]
@@ -126,32 +110,6 @@ impl ResolvedSettings {
     }
 }
 
-/// Adds the option that names the file to a command that reads it.
-pub(super) fn with_file(command: Command) -> Command {
-    if command.has_subcommands() {
-        return command.mut_subcommands(with_file);
-    }
-    let file =
-        Arg::new(FILE).env("SPARKGATE_CONFIG_FILE").value_name("FILE").value_parser(clap::value_parser!(PathBuf)).help(
-            "A file with settings, as TOML: keys are the long names of the options of `serve` (docs/operate/operations.md)",
-        );
-    let file = file.help_heading(None::<&str>);
-    match command.get_name() {
-        // A check and a list of the settings don't need those that come from elsewhere where the gateway runs.
-        // And a doctor says which are missing.
-        "check" => command.mut_args(|option| option.required(false)).arg(file),
-        "show" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
-        "doctor" => command.mut_args(|option| option.required(false)).arg(file.long(FILE)),
-        "schema" => command,
-        _ => command.arg(file.long(FILE)),
-    }
-}
-
-/// Returns whether a command reads the file.
-pub(super) fn reads_file(command: &Command) -> bool {
-    WITH_FILE.contains(&command.get_name())
-}
-
 /// Returns the options of a command that are settings.
 pub(super) fn options(command: &Command) -> Vec<Arg> {
     let logs = Logs::augment_args(Command::new("log"));
@@ -181,7 +139,7 @@ impl Arguments {
         let (Some(command), Some(serve)) = (command, program.find_subcommand("serve")) else {
             return self.parse(nothing);
         };
-        if !names.first().is_some_and(|name| WITH_FILE.contains(name)) {
+        if !names.first().is_some_and(|name| is_reader(name)) {
             return self.parse(nothing);
         }
         let resolved = Resolved::new(command, serve, deepest(&given));

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{
-    driver_http::{self, DriverClient},
+    driver_client::{self, DriverClient},
     labels,
     watch::pace::WatchPace,
 };
@@ -47,7 +47,7 @@ impl Cluster {
             reading: [client.clone()].into(),
             storing: [client.clone()].into(),
             turn: Arc::default(),
-            drivers: driver_http::client(),
+            drivers: driver_client::client(),
             client,
             namespaces: namespaces.into(),
             selector: labels::SUBMISSION_ID.into(),

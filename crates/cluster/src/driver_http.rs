@@ -9,10 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper_util::{
-    client::legacy::{Client, Error as ClientError, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
+use hyper_util::client::legacy::Error as ClientError;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::Api;
 
@@ -20,10 +17,6 @@ use super::{Cluster, Error, call::find};
 
 /// Timeout for reading the pod.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for the connection to a driver, which is in the same network.
-const CONNECT: Duration = Duration::from_secs(5);
-/// The most bytes of the head of a response.
-const HEAD: usize = 64 << 10;
 /// The name of the port, by which Spark declares it.
 const PORT_NAME: &str = "spark-ui";
 const PORT: u16 = 4040;
@@ -42,22 +35,6 @@ pub enum DriverHttpError {
     BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the response of the driver is too large, or takes too long")]
     TooLong,
-}
-
-/// A client for drivers. It has no credentials, follows no redirects, uses no proxy, and opens a connection for each request: what
-/// a driver sends after its response can't become the response to another request.
-pub(super) type DriverClient = Client<HttpConnector, Full<Bytes>>;
-
-pub(super) fn client() -> DriverClient {
-    let mut connector = HttpConnector::new();
-    connector.set_connect_timeout(Some(CONNECT));
-    connector.set_nodelay(true);
-    Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_max_idle_per_host(0)
-        .retry_canceled_requests(false)
-        .http1_max_buf_size(HEAD)
-        .build(connector)
 }
 
 impl Cluster {

@@ -8,6 +8,7 @@ mod connect;
 mod container_state;
 mod create;
 mod dependants;
+mod driver_client;
 mod driver_http;
 mod error;
 mod executor_pod;

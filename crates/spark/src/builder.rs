@@ -6,11 +6,13 @@ mod config_map;
 use std::collections::BTreeMap;
 
 use super::{
-    driver::{DriverConf, DriverObjects, SubmitContext},
-    features, pod_template,
+    context::SubmitContext,
+    driver::{DriverConf, DriverObjects},
+    features,
+    named_request::NamedRequest,
+    pod_template,
     refusal::Refusal,
-    submit::{self, NamedRequest},
-    volumes,
+    submit, volumes,
 };
 use config_map::MainConfigMap;
 

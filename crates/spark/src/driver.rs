@@ -4,7 +4,6 @@ mod conf;
 mod pod_group;
 mod spark_pod;
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::{
     api::{
         core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
@@ -15,28 +14,13 @@ use k8s_openapi::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{names::DriverNames, submitter::SubmitterFiles, version::SparkVersion, yaml};
+use super::yaml;
 pub(crate) use conf::DriverConf;
 pub use pod_group::PodGroup;
 pub(crate) use spark_pod::SparkPod;
 
 /// The key of the executors' pod template in its `ConfigMap` (`Constants.POD_TEMPLATE_KEY`).
 pub(crate) const EXECUTOR_TEMPLATE: &str = "podspec-configmap-key";
-
-/// The inputs of a submission besides the request itself.
-#[derive(Debug, Clone, Copy)]
-pub struct SubmitContext<'a> {
-    pub version: SparkVersion,
-    pub names: &'a DriverNames,
-    /// The time at which the submission was accepted: `spark.app.submitTime` and the date in the properties' header.
-    pub submitted_at: DateTime<Utc>,
-    /// `SPARK_USER` of the pod where neither the request nor a proxy user names one.
-    pub user: &'a str,
-    /// The submitter's files, as far as this submission can name them.
-    pub submitter: &'a SubmitterFiles,
-    /// Properties that override those of the request.
-    pub properties: &'a [(String, String)],
-}
 
 /// The driver of one attempt. Objects that the pod can't be scheduled without are created before the pod, all others after it;
 /// the pod then owns them all.

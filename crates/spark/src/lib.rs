@@ -56,10 +56,12 @@
 
 mod builder;
 mod conf;
+mod context;
 mod defaults;
 mod driver;
 mod features;
 pub mod keys;
+mod named_request;
 mod names;
 mod pod_template;
 mod properties;
@@ -76,9 +78,11 @@ mod volumes;
 mod yaml;
 
 pub use builder::build_driver;
+pub use context::SubmitContext;
 pub use defaults::parse_properties;
-pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, executor_template_of};
+pub use driver::{DriverObjects, Object, PodGroup, executor_template_of};
 pub use features::ExecutorTemplateMount;
+pub use named_request::NamedRequest;
 pub use names::{DriverNames, NameEntropy};
 pub use properties::with_properties;
 pub use quantity::Quantity;
@@ -88,6 +92,6 @@ pub use redaction::{
 };
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::{NamedRequest, expand_command_line, has_command_line, options_without_effect};
+pub use submit::{expand_command_line, has_command_line, options_without_effect};
 pub use submitter::SubmitterFiles;
 pub use version::{SparkLine, SparkVersion, UnknownSparkVersion};

@@ -5,7 +5,7 @@ mod sanitize;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::NamedRequest;
+use super::named_request::NamedRequest;
 pub(crate) use sanitize::app_name_label;
 
 /// Kubernetes' limit for the name of a Service (RFC 1123 label).

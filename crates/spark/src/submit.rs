@@ -1,10 +1,10 @@
 //! Does what `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): turns a request
 //! into an application with a complete configuration.
 
-mod command_line;
+pub(crate) mod command_line;
 mod environment;
 mod master;
-mod resource;
+pub(crate) mod resource;
 mod uris;
 mod validate;
 
@@ -13,32 +13,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    conf::SparkConf, driver::SubmitContext, refusal::Refusal, request::CreateSubmissionRequest, version::SparkVersion,
+    conf::SparkConf, context::SubmitContext, named_request::NamedRequest, refusal::Refusal,
+    request::CreateSubmissionRequest,
 };
 pub use command_line::{expand_command_line, has_command_line, options_without_effect};
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
-
-/// A request whose command line is parsed and whose application is named: what names and objects are made from.
-#[derive(Debug, Clone)]
-pub struct NamedRequest {
-    pub request: CreateSubmissionRequest,
-    /// `spark.app.name`, else the main class, else the file name of the resource.
-    pub app_name: String,
-}
-
-impl NamedRequest {
-    /// Parses the command line of a request, if it has one, and names its application.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if the request names neither an application nor a resource after which to name it, or is a command line
-    /// that this release can't parse.
-    pub fn new(request: CreateSubmissionRequest, version: SparkVersion) -> Result<Self, Refusal> {
-        let request = expand_command_line(request, version)?;
-        let app_name = app_name(&request)?;
-        Ok(Self { request, app_name })
-    }
-}
 
 /// One application, ready for the feature steps.
 #[derive(Debug, Clone)]
@@ -100,17 +80,6 @@ pub(crate) fn prepare(named: &NamedRequest, context: &SubmitContext<'_>) -> Resu
         driver_pod_template: request.driver_pod_template.clone(),
         executor_pod_template: request.executor_pod_template.clone(),
     })
-}
-
-fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
-    if let Some(name) = request.spark_properties.get("spark.app.name") {
-        return Ok(name.clone());
-    }
-    if !request.main_class.is_empty() {
-        return Ok(request.main_class.clone());
-    }
-    let resource = resource::given(request)?.trim_end_matches('/');
-    Ok(resource.rsplit('/').next().unwrap_or(resource).to_owned())
 }
 
 /// Returns the `spark.` properties with the keys that cluster mode determines.

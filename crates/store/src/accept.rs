@@ -3,85 +3,37 @@
 mod behind;
 mod bounds;
 mod draw;
+pub(super) mod groups;
 mod in_queue;
 mod insert;
+mod new_submission;
+mod spares;
 mod statement;
+mod tenant_bounds;
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use sqlx::Row;
 
 use super::{
-    Actor, Error, ExecutorCounts, Found, Sealed, Store, Submission,
+    Error, ExecutorCounts, Found, Store, Submission,
     error::{mark, statement_span, within},
-    group_commit::{GroupCommit, Unanswered},
+    group_commit::Unanswered,
     row::parse,
     submissions::COLUMNS,
 };
-use behind::Behind;
-use draw::Spares;
 use insert::Inserter;
-use sparkgate_spark::{CreateSubmissionRequest, DriverNames, SparkVersion};
-use sparkgate_submission::{State, SubmissionId, Wire};
+use sparkgate_submission::{State, SubmissionId};
 
-pub use bounds::{ReachedBound, TenantBounds};
-pub use draw::Drawn;
+pub use bounds::ReachedBound;
 pub use in_queue::{Cost, InQueue};
 pub use insert::accept_on;
+pub use new_submission::{NewSubmission, Options};
+pub use spares::Drawn;
+pub use tenant_bounds::TenantBounds;
 
-/// The values that are fixed when a request is accepted.
-#[derive(Debug, Clone)]
-pub struct NewSubmission {
-    pub drawn: Drawn,
-    /// It is stored without secrets.
-    pub request: CreateSubmissionRequest,
-    /// The properties that the request itself didn't have: their keys by origin.
-    pub origins: BTreeMap<String, Vec<String>>,
-    pub spark_version: SparkVersion,
-    /// `SPARK_USER` if the request names none.
-    pub spark_user: String,
-    pub namespace: String,
-    pub names: DriverNames,
-    /// The objects to create, as JSON.
-    pub manifest: String,
-    /// The same with their secrets. The others are without them then.
-    pub sealed: Option<Sealed>,
-    /// The name for searches.
-    pub name: String,
-    pub owner: String,
-    pub tenant: String,
-    /// The caller that submits it.
-    pub principal: String,
-    /// The caller for the audit; `None` writes no entry.
-    pub actor: Option<Actor>,
-    pub options: Options,
-    /// The bounds of the tenant.
-    pub bounds: TenantBounds,
-    /// The queue that has to admit it, if there is one.
-    pub queue: Option<InQueue>,
-    /// The trace that it belongs to, if there is one.
-    pub trace: Option<String>,
-    /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
-    pub fingerprint: Vec<u8>,
-}
-
-/// Options of a submission for the gateway itself; times in seconds.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    pub idempotency_key: Option<String>,
-    /// The client's own id, unique in the tenant.
-    pub client_id: Option<String>,
-    /// The API that it came with, if it isn't the gateway's own or Spark's.
-    pub wire: Option<Wire>,
-    /// No other live submission of its namespace with this option may have the same name.
-    pub unique_name: bool,
-    pub labels: BTreeMap<String, String>,
-    pub start_timeout: Option<i32>,
-    pub run_timeout: Option<i32>,
-    pub kill_grace: Option<i32>,
-    pub max_retries_infrastructure: i32,
-    pub max_retries_application: i32,
-}
+/// The connections that allocating and accepting share.
+pub(super) const CONNECTIONS: u32 = 3;
 
 impl From<NewSubmission> for Submission {
     /// Returns the document of a submission that was just accepted.
@@ -125,12 +77,6 @@ impl From<NewSubmission> for Submission {
     }
 }
 
-/// Maximum number of concurrent statements for new submissions, and of submissions that share one (`TOGETHER`).
-const AT_ONCE: usize = 2;
-/// The connections that allocating and accepting share.
-pub(super) const CONNECTIONS: u32 = 3;
-const TOGETHER: usize = 64;
-
 /// The callers that share idempotency keys: a key names one submission among those that a principal submitted for an owner.
 #[derive(Debug, Clone, Copy)]
 pub struct KeySpace<'a> {
@@ -142,27 +88,6 @@ pub struct KeySpace<'a> {
 impl<'a> KeySpace<'a> {
     fn of(new: &'a NewSubmission) -> Self {
         Self { tenant: &new.tenant, principal: &new.principal, owner: &new.owner }
-    }
-}
-
-/// Group commits of concurrent calls.
-#[derive(Debug)]
-pub(super) struct Groups {
-    drawing: GroupCommit<(), Result<Drawn, Error>>,
-    spares: Spares,
-    accepting: GroupCommit<Arc<NewSubmission>, Result<bool, Error>>,
-    behind: Behind,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        let spares = Spares::default();
-        Self {
-            drawing: GroupCommit::new(AT_ONCE, TOGETHER),
-            spares,
-            accepting: GroupCommit::new(AT_ONCE, TOGETHER),
-            behind: Behind::default(),
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
 use super::{
-    accept::Groups as AcceptGroups,
+    accept::groups::Groups as AcceptGroups,
     audit_entry::AuditLog,
     connections::Connections,
     error::{Error, within},

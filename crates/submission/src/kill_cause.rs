@@ -1,7 +1,5 @@
 //! The cause of a kill. The first cause of a submission is final.
 
-use super::Outcome;
-
 /// Why a submission is killed. Timeouts carry their message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KillCause {
@@ -20,7 +18,8 @@ pub enum KillCause {
 pub struct UnknownKillCause(pub String);
 
 impl KillCause {
-    pub const REQUEST: &'static str = Outcome::ON_REQUEST;
+    /// The reason of a submission that was killed through Sparkgate.
+    pub const REQUEST: &'static str = "Killed";
     pub const START_TIMEOUT: &'static str = "StartTimeout";
     pub const RUN_TIMEOUT: &'static str = "RunTimeout";
 

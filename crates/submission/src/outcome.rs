@@ -15,7 +15,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// The reason of a submission that was killed through Sparkgate.
-    pub const ON_REQUEST: &'static str = "Killed";
+    pub const ON_REQUEST: &'static str = KillCause::REQUEST;
 
     pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
         Self { state, exit_code: None, reason: Some(reason.to_owned()), message: message.into() }

@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../../../docs/reference/logs.md");
 /// Files of other commands than `serve`.
 const OTHERS: [&str; 8] = [
     "src/app/adopt_cluster.rs",
-    "src/app/cli.rs",
+    "src/app/run.rs",
     "src/app/dev.rs",
     "src/app/dev/",
     "src/app/release_finalizers.rs",

@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 
 use crate::{
     conf::SparkConf,
-    driver::SubmitContext,
+    context::SubmitContext,
     names::{DriverNames, app_name_label},
     refusal::Refusal,
     submit::Application,

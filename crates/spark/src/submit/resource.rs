@@ -18,7 +18,7 @@ pub(crate) enum MainAppResource {
 }
 
 /// Returns the resource of the request.
-pub(super) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> {
+pub(crate) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> {
     match request.app_resource.as_str() {
         "" => Err(Refusal::field(
             FIELD,

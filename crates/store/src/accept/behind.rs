@@ -4,17 +4,12 @@
 //! `setval` requires the UPDATE privilege, which a role that only inserts lacks, so numbers are allocated until they are free.
 
 use chrono::{DateTime, Utc};
-use tokio::sync::Mutex;
 
-use super::{Drawn, insert::ACTION};
+use super::{insert::ACTION, spares::Drawn};
 use crate::{Error, Store, error::within};
 
 /// Numbers that one statement allocates: some hundred milliseconds.
 const ROUND: i64 = 1_000_000;
-
-/// The number that the sequence is known to be past. Locked while the sequence is moved, so that a replica moves it once.
-#[derive(Debug, Default)]
-pub(super) struct Behind(Mutex<i64>);
 
 impl Store {
     /// Returns whether another submission has the number, or the id that contains it.

@@ -3,21 +3,16 @@
 //! The statement that accepts submissions compares them with the bounds while it holds the tenant's lock, so that concurrent
 //! requests don't exceed them (`migrations/0054_records.sql`).
 
-use super::{InQueue, NewSubmission};
+use super::{
+    in_queue::InQueue,
+    new_submission::NewSubmission,
+    tenant_bounds::{TenantBounds, signed},
+};
 use crate::{
     Error, Store,
     error::within,
     unadmitted::{IN_QUEUES, WAITS},
 };
-
-/// The bounds of a tenant; `None` means that there is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TenantBounds {
-    /// Submissions that wait to be launched.
-    pub queued: Option<u64>,
-    /// Bytes of the records of submissions: their requests, objects and logs.
-    pub record_bytes: Option<u64>,
-}
 
 /// A bound that a tenant has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +30,6 @@ pub enum ReachedBound {
         queue: String,
         most: u64,
     },
-}
-
-impl TenantBounds {
-    pub(super) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl NewSubmission {
@@ -137,9 +126,4 @@ impl Store {
         within("adding up the bytes of records", statement).await?;
         Ok(())
     }
-}
-
-/// Returns a number as Postgres' type.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

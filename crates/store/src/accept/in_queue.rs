@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{bounds::signed, statement::Statement};
+use super::{statement::Statement, tenant_bounds::signed};
 
 /// The queue of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]

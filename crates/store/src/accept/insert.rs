@@ -7,7 +7,13 @@ use std::{
 
 use sqlx::{PgConnection, types::Json};
 
-use super::{Drawn, NewSubmission, TenantBounds, bounds::signed, in_queue, statement::Statement};
+use super::{
+    in_queue,
+    new_submission::NewSubmission,
+    spares::Drawn,
+    statement::Statement,
+    tenant_bounds::{TenantBounds, signed},
+};
 use crate::{
     Error, Store,
     error::{likewise, within},
