@@ -98,7 +98,7 @@ async fn a_submission_in_a_queue_is_claimed_once_it_is_admitted(pool: PgPool) {
     assert_eq!((read.queue.as_deref(), read.priority, read.admitted_at.is_some()), (Some("night"), Some(7), true));
 }
 
-/// Whoever decided before: another replica, or this one in a statement whose reply was lost.
+/// The earlier decision is that of another replica, or of this one in a statement whose reply was lost.
 #[sqlx::test]
 async fn a_decision_for_an_older_round_admits_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -209,8 +209,8 @@ async fn a_held_submission_waits_until_it_is_released(pool: PgPool) {
     }
     assert!(store.claim(session, 10, &[], &[]).await.unwrap().is_empty());
     assert!(places(&store).await[0].waiting.is_empty());
-    let nobody = Scope::of(vec![], vec![], "");
-    assert!(!all.release_held(&plain, &nobody, None).await.unwrap().allowed);
+    let no_tenant = Scope::of(vec![], vec![], "");
+    assert!(!all.release_held(&plain, &no_tenant, None).await.unwrap().allowed);
     assert!(all.release_held(&plain, &Scope::installation(), None).await.unwrap().changed);
     assert_eq!(claim_one(&store, session).await.id, plain);
     assert_eq!(all.release_all(&Filter::default(), None).await.unwrap(), 1);

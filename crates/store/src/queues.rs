@@ -2,8 +2,8 @@
 //!
 //! A round reads the version of rounds, and then what runs and who is next ([`QueueRound`]). The decision is made in memory
 //! (`sparkgate_submission::queues`). The statement that admits its submissions (`Store::admit`) has an effect only if the version is still
-//! the same, and makes it another one. So each decision is made for what the decision before it left, whoever made that: another replica
-//! that had the lease before, or a statement of this replica whose reply was lost. What runs only grows by admissions.
+//! the same, and makes it another one. So each decision starts from the result of the decision before it. Another
+//! replica that had the lease may have made that one, or a statement of this replica whose reply was lost. What runs only grows by admissions.
 
 mod admit;
 mod hold;

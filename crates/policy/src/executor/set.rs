@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{ExecutorPod, SparkRelease, size};
+use super::{
+    ExecutorPod, SparkRelease,
+    size::{self, DYNAMIC, INITIAL},
+};
 use crate::Judged;
 
 /// The executors that a driver will create.
@@ -32,12 +35,6 @@ pub enum ExecutorCount {
     Unreadable(&'static str),
 }
 
-const DYNAMIC: &str = "spark.dynamicAllocation.enabled";
-/// Properties for the number of executors that dynamic allocation begins with: the largest counts
-/// (`Utils.getDynamicAllocationInitialExecutors`).
-const INITIAL: [&str; 3] =
-    ["spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.minExecutors", "spark.executor.instances"];
-
 /// Returns the executors that a driver will create.
 pub fn executors(judged: &Judged<'_>) -> ExecutorSet {
     let pod = judged.objects.iter().find(|object| object["kind"] == "Pod");
@@ -57,14 +54,10 @@ fn count(judged: &Judged<'_>) -> ExecutorCount {
             false => ExecutorCount::Fixed(most),
         };
     }
-    let mut initial = 0;
-    for key in INITIAL {
-        match judged.property(key).map(str::parse::<u64>) {
-            None => {}
-            Some(Ok(number)) => initial = initial.max(number),
-            Some(Err(_)) => return ExecutorCount::Unreadable(key),
-        }
-    }
+    let initial = match size::initial_count(judged) {
+        Ok(initial) => initial,
+        Err(property) => return ExecutorCount::Unreadable(property),
+    };
     // A maximum below spark.executor.instances doesn't count as one.
     let property = if property == INITIAL[2] { "spark.dynamicAllocation.maxExecutors" } else { property };
     ExecutorCount::Dynamic { initial, most, property }

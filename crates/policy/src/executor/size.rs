@@ -12,6 +12,11 @@ const GRAMMAR: SparkVersion = SparkVersion::V4_3;
 const MIN_OVERHEAD_MIB: i64 = 384;
 const DEFAULT_HEAP_MIB: i64 = 1024;
 const DEFAULT_INSTANCES: u64 = 2;
+const INSTANCES: &str = "spark.executor.instances";
+pub(super) const DYNAMIC: &str = "spark.dynamicAllocation.enabled";
+/// Properties for the number of executors that dynamic allocation begins with.
+pub(super) const INITIAL: [&str; 3] =
+    ["spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.minExecutors", INSTANCES];
 
 type Unreadable = Vec<(String, String)>;
 
@@ -116,27 +121,30 @@ pub(crate) enum Executors {
     Unreadable(&'static str),
 }
 
+/// Reads a number of executors.
+///
+/// # Errors
+/// The property can't be read.
+fn number(judged: &Judged<'_>, key: &'static str) -> Result<Option<u64>, &'static str> {
+    judged.property(key).map(|text| text.parse().map_err(|_| key)).transpose()
+}
+
 /// Returns how many executors there may be at a time.
 pub(crate) fn count(judged: &Judged<'_>) -> Executors {
-    const INSTANCES: &str = "spark.executor.instances";
-    let read = |key: &'static str| match judged.property(key) {
-        None => Ok(None),
-        Some(text) => text.parse::<u64>().map(Some).map_err(|_| Executors::Unreadable(key)),
-    };
-    let mut most = match read(INSTANCES) {
+    let mut most = match number(judged, INSTANCES) {
         Ok(instances) => (instances.unwrap_or(DEFAULT_INSTANCES), INSTANCES),
-        Err(unreadable) => return unreadable,
+        Err(unreadable) => return Executors::Unreadable(unreadable),
     };
     for (enabled, maximum) in [
-        ("spark.dynamicAllocation.enabled", "spark.dynamicAllocation.maxExecutors"),
+        (DYNAMIC, "spark.dynamicAllocation.maxExecutors"),
         ("spark.streaming.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation.maxExecutors"),
     ] {
         if judged.is_on(enabled) {
-            match read(maximum) {
+            match number(judged, maximum) {
                 Ok(Some(count)) if count > most.0 => most = (count, maximum),
                 Ok(Some(_)) => {}
                 Ok(None) => return Executors::Unbounded(maximum),
-                Err(unreadable) => return unreadable,
+                Err(unreadable) => return Executors::Unreadable(unreadable),
             }
         }
     }
@@ -146,16 +154,10 @@ pub(crate) fn count(judged: &Judged<'_>) -> Executors {
 /// Returns how many executors there are at first: with dynamic allocation, the largest of its three numbers (`Utils.
 /// getDynamicAllocationInitialExecutors`).
 pub(crate) fn initial_count(judged: &Judged<'_>) -> Result<u64, &'static str> {
-    const INSTANCES: &str = "spark.executor.instances";
-    let read = |key: &'static str| match judged.property(key) {
-        None => Ok(None),
-        Some(text) => text.parse::<u64>().map(Some).map_err(|_| key),
-    };
-    if !judged.is_on("spark.dynamicAllocation.enabled") {
-        return Ok(read(INSTANCES)?.unwrap_or(DEFAULT_INSTANCES));
+    if !judged.is_on(DYNAMIC) {
+        return Ok(number(judged, INSTANCES)?.unwrap_or(DEFAULT_INSTANCES));
     }
-    let keys = [INSTANCES, "spark.dynamicAllocation.initialExecutors", "spark.dynamicAllocation.minExecutors"];
-    keys.into_iter().try_fold(0, |most, key| Ok(most.max(read(key)?.unwrap_or_default())))
+    INITIAL.into_iter().try_fold(0, |most, key| Ok(most.max(number(judged, key)?.unwrap_or_default())))
 }
 
 /// Parses a duration as Spark does, in seconds unless it has a unit, rounded up.
