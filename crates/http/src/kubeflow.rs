@@ -1,6 +1,7 @@
 //! `POST /api/v1/spark-submit`: the submitter that Kubeflow's Spark operator calls instead of running spark-submit itself. The
 //! operator decides by `error_code` whether it tries again, and owns the driver pod once it exists.
 
+mod description;
 mod new;
 
 use std::time::Duration;
@@ -13,7 +14,7 @@ use axum::{
     routing::any,
 };
 use chrono::{SecondsFormat, Utc};
-use serde_json::{Value, json};
+use utoipa::OpenApi;
 
 use super::{
     change::About,
@@ -24,6 +25,7 @@ use super::{
     state::AppState,
     time_limit::answered_within,
 };
+use description::{Application, Refused, Submitted};
 use new::NewApplication;
 use sparkgate_service::{self, FailureReason, Session, Submission, Target, Waited};
 use sparkgate_submission::{State as SubmissionState, SubmissionId};
@@ -82,7 +84,28 @@ impl ErrorCode {
     }
 }
 
-/// Answers a request.
+#[derive(OpenApi)]
+#[openapi(paths(serve))]
+struct Description;
+
+/// Submit an application of Kubeflow's Spark operator
+///
+/// Answers when the driver pod exists, after 75 seconds at most.
+#[utoipa::path(
+    post, path = "/api/v1/spark-submit", tag = "Kubeflow", operation_id = "submitApplication",
+    request_body = Application,
+    responses(
+        (status = 200, description = "An earlier request had this id; its driver pod exists", body = Submitted),
+        (status = 201, description = "The driver pod exists", body = Submitted),
+        (status = 400, description = "`BAD_REQUEST` or `INVALID_SPARK_SUBMIT_ARGS`: the request is invalid, or the policy or Kubernetes refuses the driver", body = Refused),
+        (status = 409, description = "`DRIVER_POD_ALREADY_EXISTS`: the pod of another client has the name", body = Refused),
+        (status = 413, description = "`BAD_REQUEST`: the body is too large", body = Refused),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON", body = Refused),
+        (status = 422, description = "`INVALID_POD_TEMPLATE`: a template is not a pod", body = Refused),
+        (status = 500, description = "`INTERNAL_SERVER_ERROR`: internal error of the gateway", body = Refused),
+        (status = 503, description = "`SUBMITTER_OVERLOADED`: the database or the cluster can't be reached, a limit is reached, or the pod takes longer; try again with the same id", body = Refused),
+    )
+)]
 async fn serve(State(state): State<AppState>, request: Request) -> Response {
     if request.method() != Method::POST {
         let mut response = error("", ErrorCode::MethodNotAllowed, None, "Send POST with the application to submit.");
@@ -114,7 +137,8 @@ impl Face for Kubeflow {
 
 /// Returns the route.
 pub(super) fn routes() -> Routes {
-    Routes::default().route(PATH, any(serve)).changes(Method::POST, "submit", About::nothing)
+    // Other methods get errors of this API, too.
+    Routes::described_by(Description::openapi()).route(PATH, any(serve)).changes(Method::POST, "submit", About::nothing)
 }
 
 /// Why there is no driver pod.
@@ -152,7 +176,7 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
         caller.changes_nothing();
     }
     let status = if is_duplicate { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(document(&submission_id, submission, is_duplicate))).into_response())
+    Ok((status, Json(document(submission_id, submission, is_duplicate))).into_response())
 }
 
 /// Returns the submission once its driver pod exists.
@@ -183,22 +207,22 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
     }
 }
 
-fn document(submission_id: &str, submission: Submission, is_duplicate: bool) -> Value {
+fn document(submission_id: String, submission: Submission, is_duplicate: bool) -> Submitted {
     let message = match is_duplicate {
         true => format!("Driver was already submitted as {}", submission.id),
         false => format!("Driver successfully submitted as {}", submission.id),
     };
-    json!({
-        "submission_id": submission_id,
-        "app_name": submission.name,
-        "message": message,
-        "submitted_at": submission.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-        "spark_app_id": submission.names.app_id,
-        "driver_pod_name": submission.names.driver_pod,
-        "driver_pod_uid": submission.pod_uid,
-        "namespace": submission.namespace,
-        "duplicate_submission": is_duplicate,
-    })
+    Submitted {
+        submission_id,
+        app_name: submission.name,
+        message,
+        submitted_at: submission.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        spark_app_id: submission.names.app_id,
+        driver_pod_name: submission.names.driver_pod,
+        driver_pod_uid: submission.pod_uid,
+        namespace: submission.namespace,
+        duplicate_submission: is_duplicate,
+    }
 }
 
 /// Returns an error. Its status is that of the code, unless another one says more.
@@ -210,13 +234,9 @@ fn error(submission_id: &str, code: ErrorCode, status: Option<u16>, message: &st
         ErrorCode::BadRequest => status.filter(|status| matches!(status, 401 | 403 | 413)).unwrap_or(usual),
         _ => usual,
     };
-    let body = json!({
-        "submission_id": submission_id,
-        "status": status,
-        "error_code": name,
-        "message": message,
-        "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
-    });
+    let timestamp = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let (submission_id, message) = (submission_id.to_owned(), message.to_owned());
+    let body = Refused { submission_id, status, error_code: name, message, timestamp };
     (StatusCode::from_u16(status).unwrap_or_default(), Json(body)).into_response()
 }
 

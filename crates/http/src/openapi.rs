@@ -16,7 +16,7 @@ mod operations;
 use authentication::Authentication;
 use fallback::Fallback;
 
-use super::{health, problem::ProblemBody, spark, v1};
+use super::{health, kubeflow, problem::ProblemBody, spark, v1};
 
 /// What the routes themselves don't describe.
 #[derive(OpenApi)]
@@ -30,6 +30,7 @@ use super::{health, problem::ProblemBody, spark, v1};
         (name = "Submissions", description = "Submissions as resources"),
         (name = "Events", description = "State changes of submissions"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
+        (name = "Kubeflow", description = "The submitter of Kubeflow's Spark operator"),
         (name = "Webhooks", description = "State changes that are sent to a URL"),
         (name = "Usage", description = "What submissions used, and what it cost"),
         (name = "Access", description = "Callers, API keys and the audit"),
@@ -59,7 +60,7 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
 /// Returns the `OpenAPI` 3.1 document of everything that [`super::router()`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = Api::openapi();
-    let routes = v1::routes().merge(spark::routes()).merge(health::routes());
+    let routes = v1::routes().merge(spark::routes()).merge(kubeflow::routes()).merge(health::routes());
     document.merge(routes.document());
     Fallback.modify(&mut document);
     Authentication { open: routes.open_templates().collect() }.modify(&mut document);

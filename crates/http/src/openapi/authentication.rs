@@ -44,7 +44,10 @@ impl Modify for Authentication<'_> {
                 if writes.contains(&id) || FOR_OPERATORS.contains(&id.as_str()) {
                     add(operation, "403", "The caller's roles do not allow this");
                 }
-                add(operation, "429", "The caller exceeds a limit: try again after `Retry-After` seconds");
+                // Kubeflow's operator gets 503 instead.
+                if !has_tag(operation, "Kubeflow") {
+                    add(operation, "429", "The caller exceeds a limit: try again after `Retry-After` seconds");
+                }
             }
         }
     }
@@ -54,11 +57,17 @@ fn id(operation: &Operation) -> String {
     operation.operation_id.clone().unwrap_or_default()
 }
 
+fn has_tag(operation: &Operation, name: &str) -> bool {
+    operation.tags.iter().flatten().any(|tag| tag == name)
+}
+
 /// Adds a response that the operation itself doesn't describe.
 fn add(operation: &mut Operation, status: &str, description: &str) {
-    let is_spark = operation.tags.iter().flatten().any(|tag| tag == "Spark");
-    let (media_type, schema) =
-        if is_spark { ("application/json", "ErrorResponse") } else { ("application/problem+json", "Problem") };
+    let (media_type, schema) = match operation {
+        _ if has_tag(operation, "Spark") => ("application/json", "ErrorResponse"),
+        _ if has_tag(operation, "Kubeflow") => ("application/json", "KubeflowError"),
+        _ => ("application/problem+json", "Problem"),
+    };
     operation.responses.responses.entry(status.to_owned()).or_insert_with(|| {
         let mut response = Response::new(description);
         response.content.insert(media_type.to_owned(), Content::new(Some(Ref::from_schema_name(schema))).into());

@@ -101,6 +101,29 @@ impl Place {
         id
     }
 
+    /// Runs `during` while new submissions with this id of a client are launched at once, with this state and reason.
+    pub(super) async fn launching<T>(&self, client_id: &str, state: &str, during: impl Future<Output = T>) -> T {
+        let run = async |statement: String| {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&self.pool).await.unwrap();
+        };
+        run(format!(
+            "CREATE FUNCTION launched() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF NEW.client_id = '{client_id}' THEN
+                     NEW.state := '{state}';
+                     NEW.pod_uid := CASE WHEN NEW.state = 'PENDING' THEN 'uid' END;
+                     NEW.reason := CASE WHEN NEW.state = 'ERROR' THEN 'AlreadyExists' END;
+                     NEW.finished_at := CASE WHEN NEW.state = 'ERROR' THEN now() END;
+                 END IF;
+                 RETURN NEW;
+             END $$;
+             CREATE TRIGGER launched BEFORE INSERT ON submissions FOR EACH ROW EXECUTE FUNCTION launched();"
+        ))
+        .await;
+        let answer = during.await;
+        run("DROP FUNCTION launched CASCADE".to_owned()).await;
+        answer
+    }
+
     /// Runs `during` while the table lacks a column.
     pub(super) async fn broken<T>(&self, during: impl Future<Output = T>) -> T {
         let rename = async |from: &str, to: &str| {
@@ -112,6 +135,11 @@ impl Place {
         rename("lost", "state").await;
         answer
     }
+}
+
+/// Returns a request of Kubeflow's operator.
+pub(super) fn application(submission_id: &str) -> Value {
+    json!({"submission_id": submission_id, "spark_submit_args": ["--class", "A", "local:///a.jar"]})
 }
 
 /// Returns a request of Spark's protocol.

@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{Place, Promise, ask, place::spark, request};
+use super::{
+    Place, Promise, ask,
+    place::{application, spark},
+    request,
+};
 use sparkgate::{
     api::{HttpSettings, router as axum_router},
     spark::SparkVersion,
@@ -23,6 +27,7 @@ use crate::resources::{
 
 const CREATE: &str = "createSubmissionResource";
 const SPARKS_CREATE: &str = "createSubmission";
+const APPLICATION: &str = "submitApplication";
 const RERUN: &str = "rerunSubmission";
 
 /// Sends a request that produces the status. `None`: there is no known one.
@@ -30,6 +35,9 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
     let router = &place.router;
     if promise.path.starts_with("/v1/files") {
         return of_file(place, promise).await;
+    }
+    if promise.operation == APPLICATION && !matches!(promise.status, 500 | 503) {
+        return of_application(place, promise).await;
     }
     Some(match (promise.operation, promise.status) {
         (_, 503) => good(place, &place.cut_off, promise).await,
@@ -117,6 +125,28 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
         (_, 404) => ask(router, &promise.method, &promise.path_of("driver-1-1"), None).await,
         (_, 304) => unchanged(place, promise).await,
         (_, 200) => good(place, router, promise).await,
+        _ => return None,
+    })
+}
+
+/// Sends a request of Kubeflow's operator.
+async fn of_application(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    let submit = async |body: Value| ask(&place.router, "POST", promise.path, Some(&body)).await;
+    Some(match promise.status {
+        200 => {
+            place.launching("again", "PENDING", submit(application("again"))).await;
+            submit(application("again")).await
+        }
+        201 => place.launching("new", "PENDING", submit(application("new"))).await,
+        400 => submit(json!({})).await,
+        409 => place.launching("taken", "ERROR", submit(application("taken"))).await,
+        413 => submit(json!({"submission_id": "x".repeat(BODY_LIMIT)})).await,
+        415 => send(&place.router, Request::post(promise.path).body(Body::from("{}")).unwrap()).await,
+        422 => {
+            let mut application = application("template");
+            application["driver_pod_template"] = json!("a file");
+            submit(application).await
+        }
         _ => return None,
     })
 }
@@ -286,6 +316,7 @@ fn unique(promise: &Promise<'_>) -> Value {
 async fn good(place: &Place, router: &Router, promise: &Promise<'_>) -> Answer {
     let body = match promise.operation {
         CREATE | SPARKS_CREATE => Some(body(promise)),
+        APPLICATION => Some(application("good")),
         "createToken" => Some(new_key()),
         "createWebhook" => Some(json!({"url": "https://hooks.example.org/x"})),
         _ => None,
