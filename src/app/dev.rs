@@ -69,7 +69,7 @@ async fn beside(
     listener: TcpListener,
     signals: Signals,
 ) -> anyhow::Result<()> {
-    let token = if settings.require_token { Some(PrivateToken::of_sandbox(dir)?) } else { None };
+    let token = if settings.require_token { Some(PrivateToken::for_sandbox(dir)?) } else { None };
     let mut sandbox = sandbox.start(settings, token.as_ref()).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     let mut gateway = gateway(settings, dir, &sandbox.kubeconfig, &postgres.url, listener.local_addr()?)?;

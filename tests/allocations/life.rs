@@ -87,17 +87,17 @@ impl Life<'_> {
         self.step("accept");
         assert_eq!(self.service.launcher.work().await.unwrap(), 1);
         self.step("launch");
-        self.take_in(observed).await;
+        self.process_reports(observed).await;
         self.step("see the pod");
         self.play("Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
-        self.take_in(observed).await;
+        self.process_reports(observed).await;
         self.step("see it run");
         self.play("Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
-        self.take_in(observed).await;
+        self.process_reports(observed).await;
         // The finalizer is removed after the outcome is committed.
         let let_go = self.next(observed).await;
         self.step("see its end and let it go");
-        self.service.pods.take_in(Some(&self.namespace), [let_go]).await;
+        self.service.pods.process_reports(Some(&self.namespace), [let_go]).await;
         self.step("see that it is let go");
     }
 
@@ -105,9 +105,9 @@ impl Life<'_> {
         self.steps.push((name, self.statements.take()));
     }
 
-    async fn take_in(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
+    async fn process_reports(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
         let seen = self.next(observed).await;
-        self.service.pods.take_in(Some(&self.namespace), [seen]).await;
+        self.service.pods.process_reports(Some(&self.namespace), [seen]).await;
     }
 
     async fn next(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchReport {

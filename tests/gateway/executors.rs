@@ -63,13 +63,13 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
     let world = World::new(pool).await;
     let (service, here) = (&world.service, Some(world.namespace.as_str()));
     let id = with_driver(&world).await;
-    service.pods.executors.note(here, &look(&id, 1, Phase::Running));
-    service.pods.executors.note(here, &look(&id, 2, Phase::Pending));
+    service.pods.executors.record_observation(here, &look(&id, 1, Phase::Running));
+    service.pods.executors.record_observation(here, &look(&id, 2, Phase::Pending));
     assert_eq!(service.pods.flush_executors(here).await.unwrap(), 2);
-    service.pods.executors.note(here, &oom(&id, 1));
+    service.pods.executors.record_observation(here, &oom(&id, 1));
     let gone = ExecutorObservation { gone: true, deleting: true, ..oom(&id, 1) };
-    service.pods.executors.note(here, &gone);
-    service.pods.executors.note(here, &gone);
+    service.pods.executors.record_observation(here, &gone);
+    service.pods.executors.record_observation(here, &gone);
     assert_eq!(service.pods.flush_executors(here).await.unwrap(), 1);
     assert_eq!(service.pods.flush_executors(here).await.unwrap(), 0, "nothing is new");
     let first = service.submissions.executors(&service.anonymous(), &id, None, 1).await.unwrap().remove(0);
@@ -84,8 +84,8 @@ async fn thousands_of_executors_are_written_except_those_of_unknown_submissions(
     let id = with_driver(&world).await;
     let unknown = "driver-20200101000000-9999".parse().unwrap();
     for n in 0..1600 {
-        service.pods.executors.note(None, &look(&id, n, Phase::Running));
-        service.pods.executors.note(None, &look(&unknown, n, Phase::Running));
+        service.pods.executors.record_observation(None, &look(&id, n, Phase::Running));
+        service.pods.executors.record_observation(None, &look(&unknown, n, Phase::Running));
     }
     assert!(service.pods.executors.batch_is_full(None));
     assert_eq!(service.pods.flush_executors(None).await.unwrap(), 1600);
@@ -101,7 +101,10 @@ async fn an_executor_that_the_database_refuses_delays_no_other(pool: PgPool) {
     for n in 0..100 {
         // Postgres doesn't accept this year in the form in which it is sent.
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
-        service.pods.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
+        service
+            .pods
+            .executors
+            .record_observation(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
     }
     assert_eq!(service.pods.flush_executors(None).await.unwrap(), 99);
     assert!(states(service, &id).await.iter().all(|(n, _)| *n != 33));
@@ -112,7 +115,7 @@ async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     let world = World::new(pool).await;
     let service = &world.service;
     let id = with_driver(&world).await;
-    service.pods.executors.note(None, &look(&id, 1, Phase::Running));
+    service.pods.executors.record_observation(None, &look(&id, 1, Phase::Running));
     #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
@@ -133,7 +136,7 @@ async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     .await;
     assert!(flushing.await.unwrap().unwrap_err().may_pass());
     lock.rollback().await.unwrap();
-    service.pods.executors.note(None, &oom(&id, 1));
+    service.pods.executors.record_observation(None, &oom(&id, 1));
     assert_eq!(service.pods.flush_executors(None).await.unwrap(), 1);
     assert_eq!(states(service, &id).await, [(1, ExecutorState::Failed)]);
 }
@@ -149,12 +152,12 @@ async fn executors_that_ended_without_a_watch_are_found_by_the_first_list(pool: 
     let uid = start(&before, &id, "2").await;
     for n in 1..=3 {
         let pod_uid = if n == 2 { uid.clone() } else { format!("u{n}") };
-        before.service.pods.executors.note(here, &ExecutorObservation { pod_uid, ..look(n) });
+        before.service.pods.executors.record_observation(here, &ExecutorObservation { pod_uid, ..look(n) });
     }
     assert_eq!(before.service.pods.flush_executors(here).await.unwrap(), 3);
 
     let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone()).await;
-    after.service.pods.executors.note(here, &look(1));
+    after.service.pods.executors.record_observation(here, &look(1));
     after.service.pods.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
     after.service.pods.flush_executors(here).await.unwrap();
     // The second is younger than the list: an earlier watch has reported it.
@@ -169,7 +172,7 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     let ids = [with_driver(&here).await, with_driver(&there).await];
     let service = &here.service;
     for (world, id) in [&here, &there].into_iter().zip(&ids) {
-        service.pods.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
+        service.pods.executors.record_observation(Some(&world.namespace), &look(id, 1, Phase::Running));
     }
     for world in [&here, &there] {
         service.pods.flush_executors(Some(&world.namespace)).await.unwrap();

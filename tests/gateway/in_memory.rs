@@ -60,7 +60,7 @@ pub(crate) async fn service(version: SparkVersion, store: Store) -> Service {
 pub(crate) async fn started(store: Store, cluster: Cluster, setup: impl Into<Setup>) -> Service {
     let service = Service::new(store, cluster, setup).await.expect("a gateway");
     let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
-    service.pods.take_in(None, [listed]).await;
+    service.pods.process_reports(None, [listed]).await;
     service
 }
 

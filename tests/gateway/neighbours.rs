@@ -333,7 +333,7 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
     sqlx::query("SELECT FROM submissions FOR UPDATE").execute(&mut *lock).await.unwrap();
     world.play_exit(0).await;
     world.remove_driver().await;
-    let is_set_aside = || !world.service.pods.is_taken_in(Some(&world.namespace));
+    let is_set_aside = || !world.service.pods.is_caught_up(Some(&world.namespace));
     eventually(|| async { is_set_aside().then_some(()).ok_or("it is not set aside yet") }).await;
     let before = position().await;
     world.look_away();

@@ -165,7 +165,7 @@ async fn a_stale_observation_does_not_delete_a_finished_driver(pool: PgPool) {
     world.play_exit(0).await;
     let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
     let Found::There(ended) = found else { panic!("{found:?}") };
-    world.service.pods.take_in(None, [WatchReport::Driver(ended), WatchReport::Driver(running)]).await;
+    world.service.pods.process_reports(None, [WatchReport::Driver(ended), WatchReport::Driver(running)]).await;
     assert_eq!(world.driver_count().await, 1, "the pod stays, with its log");
     assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
 }

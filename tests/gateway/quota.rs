@@ -29,7 +29,7 @@ async fn waits(world: &World, id: &SubmissionId) -> (FailureCode, String, i32) {
     let row: (String, Option<String>, Option<String>, i32) =
         row.bind(id.as_str()).fetch_one(&world.pool).await.unwrap();
     let state: State = row.0.parse().unwrap();
-    (FailureCode::of_waiting(state, row.1.as_deref(), row.2.as_deref()), row.2.unwrap_or_default(), row.3)
+    (FailureCode::for_wait(state, row.1.as_deref(), row.2.as_deref()), row.2.unwrap_or_default(), row.3)
 }
 
 fn launch(world: &World) -> DropGuard {
@@ -66,7 +66,7 @@ async fn a_driver_that_never_fits_into_its_quota_ends_at_once_with_the_sum(pool:
     let message = status.message.unwrap();
     assert!(message.contains("exceeded quota: none") && message.contains("none has 0 in all"), "{message}");
     assert_eq!(
-        FailureCode::of_end(State::Error, None, Some("Forbidden"), Some(&message)),
+        FailureCode::for_end(State::Error, None, Some("Forbidden"), Some(&message)),
         Some(FailureCode::QuotaExceeded)
     );
     // The namespace may have room for no other either: those behind it try one at a time.

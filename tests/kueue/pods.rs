@@ -74,6 +74,6 @@ async fn a_driver_that_kueue_evicts_fails_as_preempted(pool: PgPool) {
     world.until(&id, 1, "FAILED").await;
     let (_, _, reason) = world.row(&id).await;
     assert_eq!(reason.as_deref(), Some("WorkloadEvictedDueToDeactivated"));
-    let code = FailureCode::of_end(State::Failed, Some(143), reason.as_deref(), None);
+    let code = FailureCode::for_end(State::Failed, Some(143), reason.as_deref(), None);
     assert_eq!(code, Some(FailureCode::Preempted));
 }

@@ -3,9 +3,9 @@
 mod effect;
 
 use sparkgate::submission::{
-    Step,
+    Transition,
     engine::{self, Effect, EffectResult},
-    step,
+    transition,
 };
 
 use crate::{
@@ -295,7 +295,7 @@ impl World {
                 return false;
             }
             let is_its_pod = row.pod_uid.as_deref().is_some_and(|uid| uid == seen.pod_uid);
-            is_its_pod && matches!(step(row.state, &row.kill, &seen), Step::Ended(_))
+            is_its_pod && matches!(transition(row.state, &row.kill, &seen), Transition::Ended(_))
         });
         if let Some(Change { version, pod, .. }) = missed.copied() {
             self.fail(format!("the end of pod {} at version {version} is behind the position, and in no row", pod.uid));

@@ -127,7 +127,7 @@ impl Principal {
     ///
     /// # Errors
     /// The id can't be a name.
-    pub fn of_api_key(
+    pub fn for_api_key(
         id: &str,
         display: &str,
         grants: Vec<Grant>,
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn the_principal_of_a_key_has_its_roles_and_its_end() {
         let end = DateTime::from_timestamp(1000, 0);
-        let grants = vec![Grant::in_tenant(crate::Role::Submitter, "analytics").unwrap()];
-        let principal = Principal::of_api_key("0123456789abcdef", "Nightly", grants.clone(), end).unwrap();
+        let grants = vec![Grant::in_tenant(crate::role::Role::Submitter, "analytics").unwrap()];
+        let principal = Principal::for_api_key("0123456789abcdef", "Nightly", grants.clone(), end).unwrap();
         assert_eq!(principal.subject(), "key:0123456789abcdef");
         assert_eq!((principal.display(), principal.expires()), ("Nightly", end));
         assert_eq!(principal.grants(), grants);

@@ -35,11 +35,11 @@ impl Access {
 /// Reads an access file: first its form, then all of its values.
 fn parse(text: &str) -> Result<Access, AccessFileError> {
     if text.len() > LARGEST {
-        return Err(Fault::of_file(format!("the file has {} bytes, more than {LARGEST}", text.len())).into());
+        return Err(Fault::in_file(format!("the file has {} bytes, more than {LARGEST}", text.len())).into());
     }
     let options = serde_saphyr::options! { with_snippet: false };
     let document: Document =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_form(&error))?;
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::from_yaml(&error))?;
     let mut faults = Faults::default();
     let authentication = authentication::check(document.authentication.unwrap_or_default(), &mut faults);
     let providers = member::Known::new(&authentication);

@@ -40,7 +40,7 @@ impl Queues {
     }
 
     /// Returns the queues that a tenant may use, by name.
-    pub fn of_tenant(&self, tenant: &str) -> impl Iterator<Item = &Queue> {
+    pub fn for_tenant(&self, tenant: &str) -> impl Iterator<Item = &Queue> {
         self.all.values().filter(move |queue| queue.admits(tenant))
     }
 }

@@ -18,7 +18,7 @@ pub fn missing(objects: &[Object], found: impl Fn(&str, Option<&str>, &str) -> O
         match found(object.kind(), object.namespace(), object.name()) {
             None => missing.push(format!("{place} is missing")),
             Some(there) => {
-                if let Some(difference) = of_object(object, &there) {
+                if let Some(difference) = compare_object(object, &there) {
                     missing.push(format!("{place} differs: {difference}"));
                 }
             }
@@ -37,7 +37,7 @@ enum Comparison {
     Members,
 }
 
-fn of_object(object: &Object, there: &Value) -> Option<String> {
+fn compare_object(object: &Object, there: &Value) -> Option<String> {
     object.manifest.as_object()?.iter().find_map(|(key, wanted)| {
         let how = match (key.as_str(), object.kind()) {
             ("metadata", _) => Comparison::Subset,

@@ -26,7 +26,7 @@ impl GatewayAccount {
     }
 
     /// Returns the account that is this user of the API server; `None` if the user isn't a service account.
-    pub fn of_user(user: &str) -> Option<Self> {
+    pub fn from_user(user: &str) -> Option<Self> {
         let (namespace, name) = user.strip_prefix(USER)?.split_once(':')?;
         Self::new(namespace, name).ok()
     }
@@ -82,8 +82,8 @@ mod tests {
         let account: GatewayAccount = "platform/gate.way-1".parse().unwrap();
         assert_eq!(account.to_string(), "platform/gate.way-1");
         assert_eq!(account.username(), "system:serviceaccount:platform:gate.way-1");
-        assert_eq!(GatewayAccount::of_user(&account.username()), Some(account));
-        assert_eq!(GatewayAccount::of_user("alice"), None);
+        assert_eq!(GatewayAccount::from_user(&account.username()), Some(account));
+        assert_eq!(GatewayAccount::from_user("alice"), None);
         assert_eq!(GatewayAccount::default(), "sparkgate/sparkgate".parse().unwrap());
         for wrong in ["", "sparkgate", "a/", "/a", "a/b/c", "A/b", "a.b/c", "a/'b", "a/b:c"] {
             assert!(wrong.parse::<GatewayAccount>().is_err(), "{wrong}");

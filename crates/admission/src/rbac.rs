@@ -83,7 +83,7 @@ pub(crate) fn gateway(tenant: &TenantRules<'_>, gateway: &GatewayAccount, namesp
         { "apiGroups": [API_GROUP], "resources": ["roles", "rolebindings"], "verbs": ["get"] }
     ]);
     if tenant.policy.uses_kueue() {
-        rules.as_array_mut().into_iter().for_each(|rules| rules.extend(of_kueue()));
+        rules.as_array_mut().into_iter().for_each(|rules| rules.extend(kueue_rules()));
     }
     let account = subject(&gateway.namespace, &gateway.name);
     vec![
@@ -93,7 +93,7 @@ pub(crate) fn gateway(tenant: &TenantRules<'_>, gateway: &GatewayAccount, namesp
 }
 
 /// Returns the rights for queues of Kueue.
-fn of_kueue() -> [Value; 3] {
+fn kueue_rules() -> [Value; 3] {
     [
         json!({
             "apiGroups": ["kueue.x-k8s.io"],

@@ -245,7 +245,7 @@ impl Api {
             Err(failed) => return failed,
         };
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let mut problem = Problem::of_answer(status, &body, text("x-request-id"));
+        let mut problem = Problem::from_answer(status, &body, text("x-request-id"));
         if let (true, Some(place)) = (status.is_redirection(), text("location")) {
             problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
         }

@@ -38,7 +38,7 @@ pub(super) struct FieldError {
 
 impl Problem {
     /// Parses a response that is not a success. `request_id` is the header's, for documents without one.
-    pub(super) fn of_answer(status: StatusCode, body: &[u8], request_id: Option<&str>) -> Self {
+    pub(super) fn from_answer(status: StatusCode, body: &[u8], request_id: Option<&str>) -> Self {
         let mut problem = serde_json::from_slice::<Self>(body)
             .ok()
             .filter(|problem| !problem.title.is_empty())
@@ -129,7 +129,7 @@ mod tests {
             "detail": "The request can't be run.", "code": "invalid-request", "requestId": "r1", "errors": [
             {"pointer": "#/appArgs/1", "detail": "Unrecognized option: --bogus"},
             {"pointer": "#/labels/a", "detail": "too long"}, {"parameter": "limit", "detail": "at most 500"}]}"##;
-        let problem = Problem::of_answer(StatusCode::BAD_REQUEST, body, Some("header's"));
+        let problem = Problem::from_answer(StatusCode::BAD_REQUEST, body, Some("header's"));
         let line = ["--class", "--bogus"].map(str::to_owned);
         assert_eq!(
             problem.with_words(&line).to_string(),
@@ -142,7 +142,7 @@ mod tests {
     fn detail_of_a_field_is_printed_once() {
         let body = br##"{"title": "It can't be run", "detail": "appArgs[0]: there is no YARN.", "errors": [
             {"pointer": "#/appArgs[0]", "detail": "there is no YARN."}]}"##;
-        let problem = Problem::of_answer(StatusCode::BAD_REQUEST, body, None);
+        let problem = Problem::from_answer(StatusCode::BAD_REQUEST, body, None);
         assert_eq!(
             problem.with_words(&["--master".to_owned()]).to_string(),
             "It can't be run\n  `--master`: there is no YARN."
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn response_of_a_proxy_is_reported_by_its_status() {
-        let said = |body: &[u8]| Problem::of_answer(StatusCode::BAD_GATEWAY, body, None).to_string();
+        let said = |body: &[u8]| Problem::from_answer(StatusCode::BAD_GATEWAY, body, None).to_string();
         assert_eq!(said(b"<html><h1>Bad Gateway</h1>"), "HTTP 502 Bad Gateway");
         assert_eq!(said(b"upstream is\x1b gone\nsecond line"), "HTTP 502 Bad Gateway: upstream is\u{fffd} gone");
         assert_eq!(said(b"{\"title\": 3}"), "HTTP 502 Bad Gateway");

@@ -79,7 +79,7 @@ impl Tokens {
         let of_context = match (&connection.context, &connection.paths) {
             (Some(chosen), Some(paths)) => match LoginTokens::of(chosen, connection, paths)? {
                 Some(login) => Self::Login(Box::new(login)),
-                None => Self::of_context(chosen, chosen.token(paths)?.map(Secret::text))?,
+                None => Self::from_context(chosen, chosen.token(paths)?.map(Secret::text))?,
             },
             _ => Self::None,
         };
@@ -89,7 +89,7 @@ impl Tokens {
         })
     }
 
-    fn of_context(chosen: &Chosen, token: Option<&SecretString>) -> Result<Self, Error> {
+    fn from_context(chosen: &Chosen, token: Option<&SecretString>) -> Result<Self, Error> {
         match (token, &chosen.context.token_file) {
             (Some(_), Some(_)) => Err(Error::Here(format!(
                 "the context `{}` has `token` and `tokenFile`: remove one of them",

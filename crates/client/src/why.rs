@@ -29,7 +29,7 @@ pub(super) fn in_full(title: &str, why: &Why, now: DateTime<Utc>) -> String {
     if !why.events.is_empty() {
         text += "  Events of Kubernetes:\n";
         for event in &why.events {
-            text += &format!("    {}\n", clean::line(&of_event(event, now)));
+            text += &format!("    {}\n", clean::line(&describe_event(event, now)));
         }
     }
     if let Some(tail) = why.log_tail.as_deref().filter(|tail| !tail.trim().is_empty()) {
@@ -41,7 +41,7 @@ pub(super) fn in_full(title: &str, why: &Why, now: DateTime<Utc>) -> String {
     text
 }
 
-fn of_event(event: &PodEvent, now: DateTime<Utc>) -> String {
+fn describe_event(event: &PodEvent, now: DateTime<Utc>) -> String {
     let mut line = match event.at {
         Some(at) => format!("{} ago  ", span::between(at, now)),
         None => String::new(),

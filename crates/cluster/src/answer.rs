@@ -11,8 +11,7 @@ use kube::core::{
 };
 
 use super::{
-    Error,
-    error::retry_after,
+    error::{Error, retry_after},
     quota::{self, Exceeded},
 };
 
@@ -33,7 +32,7 @@ struct NotOfKubernetes {
 /// Classifies the failure of a call.
 pub(super) fn sort(action: String, error: kube::Error) -> Error {
     match error {
-        kube::Error::Api(status) => of_status(action, *status),
+        kube::Error::Api(status) => error_from_status(action, *status),
         // Nothing was sent, and a retry would fail in the same way.
         kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
             Error::Refused { action, code: 400, reason: reason::BAD_REQUEST.to_owned(), message: error.to_string() }
@@ -61,7 +60,7 @@ impl Error {
     }
 }
 
-fn of_status(action: String, status: Status) -> Error {
+fn error_from_status(action: String, status: Status) -> Error {
     let is_verdict = is_verdict(&status.message);
     if !is_of_kubernetes(&status, is_verdict) {
         return page(action, status.code, &status.message);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
 
-use super::{Error, answer::sort};
+use super::{answer::sort, error::Error};
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]

@@ -58,7 +58,7 @@ impl Cluster {
 
     /// Returns the same cluster, restricted to one installation: only its pods are watched and recognized.
     #[must_use]
-    pub fn of_installation(self, installation: Installation) -> Self {
+    pub fn for_installation(self, installation: Installation) -> Self {
         let selector = format!("{}={}", labels::INSTANCE, installation.id).into();
         Self { selector, installation: Some(installation.into()), ..self }
     }

@@ -10,7 +10,13 @@ use kube::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Cluster, Error, answer::sort, call::in_time, cluster::WATCHES_PER_CONNECTION, http};
+use super::{
+    answer::sort,
+    call::in_time,
+    cluster::{Cluster, WATCHES_PER_CONNECTION},
+    error::Error,
+    http,
+};
 use sparkgate_submission::error_chain;
 
 /// Connections for logs; each is opened when it is needed.

@@ -4,8 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    Cluster, Error,
     answer::nothing_of_kubernetes,
+    cluster::Cluster,
+    error::Error,
     manifest_object::{Answer, ManifestObject, Members, unreadable},
     observe::observation_of,
     slim_pod::SlimPod,
@@ -27,9 +28,10 @@ impl Cluster {
         let action = format!("creating the driver pod {}", part.place());
         let answer = part.post(self, action.clone(), pod, Answer::Whole).await?;
         let created = serde_json::from_str::<SlimPod>(&answer).ok();
-        let seen = created.and_then(|pod| observation_of(&pod, (id.clone(), attempt), self.installation.as_deref()));
+        let observed =
+            created.and_then(|pod| observation_of(&pod, (id.clone(), attempt), self.installation.as_deref()));
         // An answer without a uid isn't the API server's, and then the pod may not exist.
-        seen.ok_or_else(|| nothing_of_kubernetes(action))
+        observed.ok_or_else(|| nothing_of_kubernetes(action))
     }
 
     /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a

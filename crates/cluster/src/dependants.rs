@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 
 use super::{
-    Cluster, Error, answer::nothing_of_kubernetes, call::call, executor_pod::EXECUTOR, labels,
+    answer::nothing_of_kubernetes, call::call, cluster::Cluster, error::Error, executor_pod::EXECUTOR, labels,
     manifest_object::TIMEOUT as WRITE,
 };
 

@@ -13,7 +13,7 @@ use hyper_util::client::legacy::Error as ClientError;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::Api;
 
-use super::{Cluster, Error, call::find};
+use super::{call::find, cluster::Cluster, error::Error};
 
 /// Timeout for reading the pod.
 const TIMEOUT: Duration = Duration::from_secs(5);

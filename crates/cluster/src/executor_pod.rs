@@ -75,10 +75,17 @@ mod tests {
         let by_name = json!([{"name": "spark-kubernetes-executor"}, {"name": "injected"}]);
         let by_place = json!([{"name": "logger"}, {"name": "mine"}]);
         for (containers, ended) in [(by_name, "spark-kubernetes-executor"), (by_place, "mine")] {
-            let seen = observation(&executor("3", &containers, ended), true).unwrap();
-            assert_eq!((seen.attempt, seen.executor_id, seen.phase, seen.gone), (2, 3, Phase::Failed, true));
-            assert_eq!(seen.created_at.unwrap().to_rfc3339(), "2026-01-01T00:00:01+00:00");
-            assert!(matches!(seen.container, Container::Terminated { exit_code: 137, .. }), "{:?}", seen.container);
+            let observed = observation(&executor("3", &containers, ended), true).unwrap();
+            assert_eq!(
+                (observed.attempt, observed.executor_id, observed.phase, observed.gone),
+                (2, 3, Phase::Failed, true)
+            );
+            assert_eq!(observed.created_at.unwrap().to_rfc3339(), "2026-01-01T00:00:01+00:00");
+            assert!(
+                matches!(observed.container, Container::Terminated { exit_code: 137, .. }),
+                "{:?}",
+                observed.container
+            );
         }
     }
 

@@ -9,8 +9,9 @@ use kube::{Api, Client, ResourceExt, api::ListParams, client::Body};
 use serde::Deserialize;
 
 use super::{
-    Cluster, Error,
     call::call,
+    cluster::Cluster,
+    error::Error,
     labels,
     watch::pods::{Page, Pods},
 };
@@ -96,7 +97,7 @@ impl Cluster {
     }
 
     async fn marked_in(&self, namespace: Option<&str>, found: &mut Vec<MarkedPod>) -> Result<(), Error> {
-        let pods = Pods::of_all_installations(self, namespace);
+        let pods = Pods::for_all_installations(self, namespace);
         let mut next: Option<String> = None;
         loop {
             let text = pods.page(PAGE, next.as_deref()).await?;

@@ -11,9 +11,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Resource, api::LogParams, core::Request};
 
 use super::{
-    Cluster, Error,
     answer::nothing_of_kubernetes,
     call::{find, in_time},
+    cluster::Cluster,
+    error::Error,
     executor_pod::CONTAINER as EXECUTOR,
     observe::{container, driver_container, phase},
     slim_pod::SlimPod,

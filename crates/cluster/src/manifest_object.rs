@@ -19,9 +19,10 @@ use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
 use super::{
-    Cluster, Error,
     answer::{nothing_of_kubernetes, sort},
     call::{call, find},
+    cluster::Cluster,
+    error::Error,
 };
 use sparkgate_spark::PodGroup;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
-use super::{Cluster, Error, call::find};
+use super::{call::find, cluster::Cluster, error::Error};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -11,8 +11,9 @@ use kube::{
 use serde_json::Value;
 
 use super::{
-    Cluster, Error,
     call::{call, find},
+    cluster::Cluster,
+    error::Error,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -25,7 +25,7 @@ pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Insta
     let is_driver = signed.is_some() || pod.label(labels::ROLE) == Some(labels::DRIVER);
     let genuine = signed.is_some();
     let of = signed.or_else(|| labels_name(pod)).filter(|_| is_driver)?;
-    Some(PodObservation { gone, ..shown(pod, of, genuine, installation)? })
+    Some(PodObservation { gone, ..observe_pod(pod, of, genuine, installation)? })
 }
 
 /// Returns the attempt that the pod's identity names, if this installation signed it for exactly this pod.
@@ -47,10 +47,10 @@ pub(super) fn observation_of(
     installation: Option<&Installation>,
 ) -> Option<PodObservation> {
     let genuine = signed(pod, installation).is_some_and(|signed| signed == of);
-    shown(pod, of, genuine, installation)
+    observe_pod(pod, of, genuine, installation)
 }
 
-fn shown(
+fn observe_pod(
     pod: &SlimPod,
     of: (SubmissionId, i32),
     genuine: bool,

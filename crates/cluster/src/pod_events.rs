@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::{Resource, api::ListParams, core::Request};
 use serde::Deserialize;
 
-use super::{Cluster, Error, call::call};
+use super::{call::call, cluster::Cluster, error::Error};
 use sparkgate_submission::{PodEvent, kept};
 
 /// Timeout for the list. An API server has no index for this query: where there are many events it reads them all.

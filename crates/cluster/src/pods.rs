@@ -11,10 +11,12 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    Cluster, Error, Manifest,
     answer::nothing_of_kubernetes,
     call::{call, find},
+    cluster::Cluster,
+    error::Error,
     labels,
+    manifest::Manifest,
     manifest_object::TIMEOUT as WRITE,
     observe::observation_of,
     slim_pod::SlimPod,
@@ -36,8 +38,8 @@ impl Cluster {
         let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
         let Some(there) = find(action.clone(), TIMEOUT, pod, pods.get(pod)).await? else { return Ok(Found::Nothing) };
-        let seen = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
-        seen.map_or_else(|| Err(nothing_of_kubernetes(action)), |seen| Ok(Found::There(Box::new(seen))))
+        let observed = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
+        observed.map_or_else(|| Err(nothing_of_kubernetes(action)), |observed| Ok(Found::There(Box::new(observed))))
     }
 
     /// Returns whether exactly this pod exists, according to the API server itself.

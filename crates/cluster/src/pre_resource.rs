@@ -6,9 +6,10 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{json, value::RawValue};
 
 use super::{
-    Cluster, Error,
     call::call,
+    cluster::Cluster,
     create::owner_reference,
+    error::Error,
     labels,
     manifest_object::{ManifestObject, TIMEOUT},
     pods::is_of_another_uid,

@@ -6,7 +6,9 @@ use futures::{StreamExt, stream};
 use serde::Deserialize;
 
 use super::{
-    Cluster, Error, labels,
+    cluster::Cluster,
+    error::Error,
+    labels,
     watch::pods::{Page, Pods},
 };
 
@@ -55,7 +57,7 @@ impl Cluster {
     }
 
     async fn release_in(&self, namespace: Option<&str>, all: &mut Released) -> Result<(), Error> {
-        let pods = Pods::of_all_installations(self, namespace);
+        let pods = Pods::for_all_installations(self, namespace);
         let mut next: Option<String> = None;
         loop {
             let text = match pods.page(PAGE, next.as_deref()).await {

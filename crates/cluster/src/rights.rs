@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, api::PostParams};
 
-use super::{Cluster, Error, answer::nothing_of_kubernetes, call::call};
+use super::{answer::nothing_of_kubernetes, call::call, cluster::Cluster, error::Error};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ACTION: &str = "asking for the account's rights";

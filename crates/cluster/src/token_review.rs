@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::{Api, api::PostParams};
 
-use super::{Cluster, Error, answer::nothing_of_kubernetes, call::call};
+use super::{answer::nothing_of_kubernetes, call::call, cluster::Cluster, error::Error};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const ACTION: &str = "reviewing a caller's token";

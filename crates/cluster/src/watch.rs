@@ -18,7 +18,7 @@ pub use self::{
     report::{PodKey, WatchItem, WatchReport},
 };
 use self::{pods::Pods, scope::Scope};
-use super::{Cluster, Error, call::in_time};
+use super::{call::in_time, cluster::Cluster, error::Error};
 
 /// Items that are read ahead from the API server before the caller asks for them.
 const AHEAD: usize = 64;
@@ -54,8 +54,8 @@ impl Cluster {
         // A separate task reads on while the caller processes earlier items. It ends with the stream.
         let task = AbortOnDropHandle::new(tokio::spawn(Scope::new(pods, self.pace.clone(), sender).run(resume)));
         Box::pin(stream::unfold((receiver, task), |(mut receiver, task)| async move {
-            let shown = receiver.recv().await?;
-            Some((shown, (receiver, task)))
+            let item = receiver.recv().await?;
+            Some((item, (receiver, task)))
         }))
     }
 }

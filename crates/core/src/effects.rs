@@ -170,22 +170,22 @@ impl Effects {
         let epoch = claim.as_ref().map(|claim| claim.epoch);
         let called = match (effect, claim) {
             (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
-            (Effect::Advance(progress, placement), _) => {
-                let explained = match (progress, &placement.pod_uid) {
+            (Effect::Advance(change, placement), _) => {
+                let explained = match (change, &placement.pod_uid) {
                     (StateChange::Ended(outcome), Some(uid)) => {
                         let cause = self.witness.cause(outcome, id, *attempt, &LogOf { namespace, pod, uid }).await;
                         cause.map(|cause| StateChange::Ended(outcome.clone().because_of(&cause)))
                     }
                     _ => None,
                 };
-                let progress = explained.as_ref().unwrap_or(progress);
-                let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
+                let change = explained.as_ref().unwrap_or(change);
+                let moved = store.advance(id, *attempt, epoch, change, placement).await?;
                 if moved {
                     self.wakeups.state_changed();
-                    mark(progress);
+                    mark(change);
                     // A pod without our finalizer may disappear at any time.
                     if let (Some(_), Some(uid), false) =
-                        (progress.outcome(), &placement.pod_uid, self.outcome_finalizer && *held)
+                        (change.outcome(), &placement.pod_uid, self.outcome_finalizer && *held)
                     {
                         self.archive_in_background(subject, uid);
                     }
@@ -323,14 +323,14 @@ impl Effects {
 }
 
 /// Adds the state that a submission changed to, and why it failed, to the current span.
-fn mark(progress: &StateChange) {
+fn mark(change: &StateChange) {
     let span = Span::current();
     if !span.is_recorded() {
         return;
     }
-    span.set(attribute::STATE, progress.state().as_str());
-    if let Some(Outcome { state, exit_code, reason, message }) = progress.outcome()
-        && let Some(code) = FailureCode::of_end(*state, *exit_code, reason.as_deref(), Some(message))
+    span.set(attribute::STATE, change.state().as_str());
+    if let Some(Outcome { state, exit_code, reason, message }) = change.outcome()
+        && let Some(code) = FailureCode::for_end(*state, *exit_code, reason.as_deref(), Some(message))
     {
         span.set(attribute::FAILURE_CODE, code.as_str());
     }

@@ -130,12 +130,12 @@ impl EncryptionKeys {
     /// Reads the file again whenever it changes, until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         while time_to_look(&stop).await {
-            self.look();
+            self.reload_if_changed();
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log.
-    pub fn look(&self) {
+    pub fn reload_if_changed(&self) {
         let Some((path, keys)) = &self.0 else { return };
         match keys.take(read(path), |content| parse(path, &content)) {
             None => {}
@@ -177,12 +177,12 @@ mod tests {
             (format!("b:{ZEROS}\n"), vec!["b"]),
         ] {
             fs::write(file.path(), content).unwrap();
-            keys.look();
+            keys.reload_if_changed();
             assert_eq!(keys.ids(), ids);
         }
         let path = file.path().to_owned();
         drop(file);
-        keys.look();
+        keys.reload_if_changed();
         assert_eq!(keys.ids(), ["b"]);
         assert!(matches!(EncryptionKeys::open(path), Err(KeyFileError::Unreadable { .. })));
     }

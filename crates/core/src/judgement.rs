@@ -142,11 +142,7 @@ impl Judgement {
 
     /// Returns what can be known of objects that no policy has judged yet, because there was no access file: the properties with
     /// the present values of the operator's defaults are such defaults. `line` are the defaults of their Spark release.
-    fn of_unjudged(
-        rules: &TenantRules,
-        line: &BTreeMap<String, String>,
-        properties: &BTreeMap<String, String>,
-    ) -> Self {
+    fn unjudged(rules: &TenantRules, line: &BTreeMap<String, String>, properties: &BTreeMap<String, String>) -> Self {
         let mut defaults = BTreeMap::<String, Vec<String>>::new();
         for (key, value) in properties {
             let TenantRules { tenant, spark, .. } = rules;
@@ -210,7 +206,7 @@ fn judge_now(tenancy: &Tenancy, rules: &TenantRules, manifest: &Manifest) -> Res
         Some(judged) => serde_json::from_str(judged.get()).map_err(unreadable)?,
         None => {
             let line = version(&objects).and_then(|version| tenancy.spark_lines().defaults_of(version));
-            Judgement::of_unjudged(rules, line.unwrap_or(&BTreeMap::new()), &properties)
+            Judgement::unjudged(rules, line.unwrap_or(&BTreeMap::new()), &properties)
         }
     };
     let violations = judge(policy, &judgement, &objects, &properties);
@@ -312,7 +308,7 @@ mod tests {
     }
 
     fn judged(tenancy: &Tenancy) -> Judgement {
-        Judgement::of_unjudged(tenancy.rules("red").unwrap(), &BTreeMap::new(), &BTreeMap::new())
+        Judgement::unjudged(tenancy.rules("red").unwrap(), &BTreeMap::new(), &BTreeMap::new())
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl PreparedSubmission {
     /// a request that names neither an application nor a resource after which to name it.
     pub fn new(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<Self, Refusal> {
         let expanded = Expanded::new(request, &settings.lines)?;
-        Self::of_tenant(expanded, SubmissionOptions::default(), settings, None)
+        Self::for_tenant(expanded, SubmissionOptions::default(), settings, None)
     }
 
     /// Does the same for a request of a tenant, whose command line is parsed already. `options` override those in the properties.
@@ -119,7 +119,7 @@ impl PreparedSubmission {
     /// # Errors
     /// As for [`PreparedSubmission::new`], if named defaults select a namespace of another tenant, and if the tenant may not use
     /// the release.
-    pub fn of_tenant(
+    pub fn for_tenant(
         mut expanded: Expanded,
         options: SubmissionOptions,
         settings: &SparkSettings,

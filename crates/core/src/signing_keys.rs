@@ -50,14 +50,14 @@ impl SigningKeys {
     /// Looks for other keys until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            if let Some(Err(error)) = stop.run_until_cancelled(self.look()).await {
+            if let Some(Err(error)) = stop.run_until_cancelled(self.refresh()).await {
                 tracing::debug!("the signing keys stay as they are: {}", error_chain(&error));
             }
         }
     }
 
     /// Reads the keys, publishes what this replica can verify, and chooses the key that signs.
-    pub async fn look(&self) -> Result<(), Error> {
+    pub async fn refresh(&self) -> Result<(), Error> {
         let mut stored = self.store.installation_keys(self.leases.current()).await?;
         let roots = |own: &[u8]| self.encryption.roots(own);
         let (known, is_guarded) = self.use_keys(keys(&stored, roots));

@@ -66,14 +66,14 @@ pub struct FileStore {
 impl FileStore {
     /// Returns the part of the store that belongs to an installation: several may share one bucket.
     #[must_use]
-    pub fn of_installation(self, id: Uuid) -> Self {
+    pub fn for_installation(self, id: Uuid) -> Self {
         self.within(id.to_string())
     }
 
     /// Returns the part for the logs of an installation. It is no part of the one for files, whose objects are compared with the rows
     /// of files: both may be in one store.
     #[must_use]
-    pub fn logs_of_installation(self, id: Uuid) -> Self {
+    pub fn for_logs_of_installation(self, id: Uuid) -> Self {
         self.within(format!("{id}-logs"))
     }
 

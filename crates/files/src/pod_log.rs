@@ -304,7 +304,7 @@ mod tests {
     fn folder() -> (LogFolder, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or_else(|_| dir.path().to_str().unwrap().to_owned());
-        let store = FileStore::open(&url).unwrap().logs_of_installation(uuid::Uuid::new_v4());
+        let store = FileStore::open(&url).unwrap().for_logs_of_installation(uuid::Uuid::new_v4());
         (store.log("red/20260101/driver-1/1/driver".to_owned()), dir)
     }
 

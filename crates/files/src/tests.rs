@@ -16,7 +16,7 @@ fn store() -> (FileStore, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().to_str().unwrap().to_owned();
     let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or(own);
-    (FileStore::open(&url).unwrap().of_installation(Uuid::new_v4()), dir)
+    (FileStore::open(&url).unwrap().for_installation(Uuid::new_v4()), dir)
 }
 
 /// Returns the whole content of an object.
@@ -66,7 +66,7 @@ async fn an_upload_that_is_not_finished_is_no_object() {
 async fn parts_of_uploads_to_a_directory_are_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let id = Uuid::new_v4();
-    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap().of_installation(id);
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap().for_installation(id);
     // What a process leaves behind that was killed.
     let folder = dir.path().join(id.to_string()).join("red");
     assert_eq!(store.delete_parts_older_than(Utc::now()).await.unwrap(), 0, "there is no folder yet");

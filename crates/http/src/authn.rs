@@ -59,7 +59,7 @@ pub(crate) async fn authenticate(
     let password = password(headers);
     let session = authenticator
         .is_https()
-        .and_then(|is_https| session_cookie::of_request(request.method(), headers, (&face, route.session), is_https));
+        .and_then(|is_https| session_cookie::read_session(request.method(), headers, (&face, route.session), is_https));
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
@@ -96,13 +96,13 @@ pub(crate) async fn authenticate(
 }
 
 /// Takes every caller for the principal of the port for Spark's clients.
-pub(crate) async fn of_spark_listener(
+pub(crate) async fn authenticate_spark_listener(
     State(Authentication { authenticator, audit, face }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
-    match authenticator.of_spark_listener() {
+    match authenticator.authenticate_spark_listener() {
         Some(caller) => admit(caller, request, next, &id, (&audit, &face)).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
@@ -122,7 +122,7 @@ async fn admit(
     let bytes = request.body().size_hint();
     let is_read = request.method().is_safe();
     let session = Session::new(principal.clone(), tenancy.clone(), client(&request), text(id));
-    let session = session.of_browser(session_of_browser).of_review(reviewed);
+    let session = session.with_browser_session(session_of_browser).with_review(reviewed);
     // A tenant has a quota for its files, and a large one would never fit into a rate. Who may upload none has no such quota.
     let is_upload = is_upload(&request) && session.require(Action::Submit).is_ok();
     let announced = if is_upload { 0 } else { bytes.lower() };

@@ -49,12 +49,12 @@ pub(crate) async fn compress(request: Request, next: Next) -> Response {
 pub(crate) fn without_length_of_nothing(mut response: Response) -> Response {
     let is_empty = response.body().size_hint().exact() == Some(0);
     if is_empty && !response.headers().contains_key(header::CONTENT_LENGTH) {
-        *response.body_mut() = of_unknown_length();
+        *response.body_mut() = body_of_unknown_length();
     }
     response
 }
 
-fn of_unknown_length() -> Body {
+fn body_of_unknown_length() -> Body {
     Body::from_stream(stream::empty::<Result<&str, Infallible>>())
 }
 
@@ -70,7 +70,7 @@ fn without_length(mut response: Response) -> Response {
     let length = of_header.or_else(|| response.body().size_hint().exact());
     if length.is_some_and(|length: u64| length >= COMPRESSED) {
         response.headers_mut().remove(header::CONTENT_LENGTH);
-        *response.body_mut() = of_unknown_length();
+        *response.body_mut() = body_of_unknown_length();
     }
     response
 }

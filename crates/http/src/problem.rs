@@ -94,17 +94,17 @@ impl Problem {
     /// Creates the problem of an invalid parameter.
     pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
         let error = FieldError { parameter: Some(name.to_owned()), detail: detail.into(), pointer: None };
-        Self::of_fields(Code::InvalidParameter, vec![error])
+        Self::for_fields(Code::InvalidParameter, vec![error])
     }
 
     /// Creates the problem of an invalid field of the body.
     pub(crate) fn field(pointer: String, detail: impl Into<String>) -> Self {
         let error = FieldError { pointer: Some(pointer), detail: detail.into(), parameter: None };
-        Self::of_fields(Code::InvalidRequest, vec![error])
+        Self::for_fields(Code::InvalidRequest, vec![error])
     }
 
     /// Creates the problem of all invalid parts of a request.
-    pub(crate) fn of_fields(code: Code, errors: Vec<FieldError>) -> Self {
+    pub(crate) fn for_fields(code: Code, errors: Vec<FieldError>) -> Self {
         let details: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Self { errors, ..Self::new(code, details.join("; ")) }
     }

@@ -68,7 +68,7 @@ pub(crate) fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
             break;
         }
     }
-    Err(Problem::of_fields(Code::InvalidParameter, errors))
+    Err(Problem::for_fields(Code::InvalidParameter, errors))
 }
 
 /// A parameter with its values in the order in which they were sent.

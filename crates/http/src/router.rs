@@ -69,7 +69,7 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
     let state = state(service, settings);
     let face = spark_face(&state);
     let routes = spark::routes().map(|router| router.fallback(spark::serve)).with_state(state.clone());
-    let authentication = from_fn_with_state(authentication(&state, &face), authn::of_spark_listener);
+    let authentication = from_fn_with_state(authentication(&state, &face), authn::authenticate_spark_listener);
     let routes = guarded(&state, routes.map(|router| router.layer(authentication)), &face)?;
     Ok(enclosed(caught(routes, &face)))
 }

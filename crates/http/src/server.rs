@@ -139,7 +139,7 @@ impl Server {
         let (router, proxies) = (self.router.clone(), self.trusted_proxies.clone());
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let in_flight = requests.begin();
-            let peer = peer.of_request(request.headers(), &proxies);
+            let peer = peer.behind_proxies(request.headers(), &proxies);
             request.extensions_mut().insert(peer);
             router
                 .clone()

@@ -30,7 +30,7 @@ async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next
     let (method, template) = (known(request.method()).to_owned(), route.template());
     let name = template.map_or_else(|| method.clone(), |template| format!("{method} {template}"));
     let (traceparent, tracestate) = (header(request.headers(), "traceparent"), header(request.headers(), "tracestate"));
-    let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
+    let span = Span::for_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
         let given = [
             KeyValue::new(attribute::HTTP_REQUEST_METHOD, method),
             KeyValue::new(attribute::URL_PATH, route.loggable(path).into_owned()),

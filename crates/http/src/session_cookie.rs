@@ -17,7 +17,7 @@ use super::{
 use sparkgate_service::SessionCookie;
 
 /// Returns the session's cookie of a request, if it counts for it.
-pub(super) fn of_request<'a>(
+pub(super) fn read_session<'a>(
     method: &Method,
     headers: &'a HeaderMap,
     (face, route): (&AnyFace, SessionUse),
@@ -98,7 +98,7 @@ mod tests {
                 ("sec-fetch-site", "same-origin"),
                 ("sec-fetch-dest", destination),
             ]);
-            let cookie = of_request(&Method::GET, &headers, (&face, SessionUse::None), false).unwrap();
+            let cookie = read_session(&Method::GET, &headers, (&face, SessionUse::None), false).unwrap();
             assert_eq!(cookie.is_use, expected, "{destination}");
         }
     }

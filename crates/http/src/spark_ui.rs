@@ -161,7 +161,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
     }
     let prefix = prefix(&parts.headers);
     let base = format!("{prefix}{}", target.base);
-    let asked = ui.ask(&ticket, request::of_driver(&parts, &target, &base, form)?).await?;
+    let asked = ui.ask(&ticket, request::for_driver(&parts, &target, &base, form)?).await?;
     if target.is_kill && matches!(asked, Asked::Answered(_)) {
         let by = ticket.principal.as_deref();
         tracing::info!(submission = %ticket.id, path = target.path, by, "kill of a job or stage sent to the driver");
@@ -169,7 +169,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
     match asked {
         Asked::Answered(answer) => {
             let sent = Sent { method: &parts.method, path: target.path, base: &base, is_of_one };
-            response::of_driver(answer, &sent).ok_or_else(|| {
+            response::from_driver(answer, &sent).ok_or_else(|| {
                 let detail = "The driver sent a response that can't be passed on.";
                 Problem::new(Code::SparkUiUnavailable, detail)
             })

@@ -69,7 +69,7 @@ fn quick() -> Routes {
         .described(routes!(submissions::rerun::request))
         .described(routes!(attempts::attempts))
         .described(routes!(attempts::manifest))
-        .described(routes!(events::of_submission))
+        .described(routes!(events::list_for_submission))
         .described(routes!(executors::executors))
         .described(routes!(logs::logs))
         .read_by_pages()

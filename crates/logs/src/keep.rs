@@ -30,7 +30,7 @@ impl DriverLogs {
         collected: Option<CollectedLogs>,
     ) -> Self {
         self.keeper = store.map(|(objects, settings)| {
-            let objects = objects.logs_of_installation(installation);
+            let objects = objects.for_logs_of_installation(installation);
             let stored = Arc::new(Stored::new(self.store.clone(), objects, settings));
             Keeper::new(self.store.clone(), &self.cluster, stored)
         });

@@ -62,13 +62,13 @@ impl DriverLogs {
         let lines = Lines::new(request.timestamps, request.since);
         if request.follow && !target.ended {
             let follower = Follower::new(self.clone(), id.clone(), whose, request.tail, lines);
-            return Ok(of_pod(follower.into_stream(), place));
+            return Ok(pod_log(follower.into_stream(), place));
         }
         // A log that is stored whole needs neither the API server nor the node.
         let mut stored = None;
         if target.ended {
             match self.stored_log(id, whose, &target).await {
-                Ok(Some(log)) if log.is_whole() => return Ok(of_store(log, None, request, lines, place)),
+                Ok(Some(log)) if log.is_whole() => return Ok(stored_log(log, None, request, lines, place)),
                 found => stored = Some(found),
             }
         }
@@ -76,7 +76,7 @@ impl DriverLogs {
         let none = match live {
             Ok(LogAnswer::Log(bytes)) => {
                 let text = bytes.map_err(Error::from).boxed();
-                return Ok(of_pod(wanted([text], lines), place));
+                return Ok(pod_log(wanted([text], lines), place));
             }
             Ok(LogAnswer::NotStarted(_)) if target.ended => Ok(NoLog::NeverStarted),
             Ok(LogAnswer::NotStarted(why)) => return Ok(Log::None(NoLog::NotStarted(why))),
@@ -96,7 +96,7 @@ impl DriverLogs {
         let is_away = match stored {
             // The last lines are in the archive, if the end wasn't stored.
             Ok(Some(log)) if request.tail.is_none() || kept.is_none() => {
-                return Ok(of_store(log, kept, request, lines, place));
+                return Ok(stored_log(log, kept, request, lines, place));
             }
             Ok(_) => None,
             Err(error) => Some(error),
@@ -168,12 +168,12 @@ impl DriverLogs {
     }
 }
 
-fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: (Place, TenantSlot)) -> Log {
+fn pod_log(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: (Place, TenantSlot)) -> Log {
     of(bytes, LogSource::Pod, false, place)
 }
 
 /// Returns a stored log. One whose end wasn't stored is continued by the archived part.
-fn of_store(
+fn stored_log(
     log: StoredLog,
     kept: Option<LogEnd>,
     request: &LogRequest,

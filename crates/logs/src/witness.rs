@@ -17,8 +17,8 @@ impl Witness for DriverLogs {
     fn observe(&self, scope: Option<&str>, report: &WatchReport) {
         let Some(keeper) = &self.keeper else { return };
         match report {
-            WatchReport::Driver(seen) => keeper.note_driver(scope, seen),
-            WatchReport::Executor(seen) => keeper.note_executor(scope, seen),
+            WatchReport::Driver(observed) => keeper.note_driver(scope, observed),
+            WatchReport::Executor(observed) => keeper.note_executor(scope, observed),
             WatchReport::Listed { .. } => keeper.note_list(scope),
             WatchReport::Broken { .. } => {}
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Judged,
     executor::{self, ExecutorPod, SparkRelease, count, initial_count},
+    judged::Judged,
     node::{Node, Root},
     pod_size::Size,
 };
@@ -49,7 +49,7 @@ impl ApplicationSize {
         let number =
             |key: &str| UnknownSize { property: key.to_owned(), reason: "it is not a whole number".to_owned() };
         let pod = judged.objects.iter().find(|object| object["kind"] == "Pod");
-        let executor = ExecutorPod::derive(judged, SparkRelease::of_pod(pod));
+        let executor = ExecutorPod::derive(judged, SparkRelease::from_pod(pod));
         if let Some((property, reason)) = executor.unreadable.first() {
             return Err(UnknownSize { property: property.clone(), reason: reason.clone() });
         }

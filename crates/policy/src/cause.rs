@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Returns a property as the cause, and whether its value is an operator's default.
-pub(crate) fn of_property(key: &str, judged: &Judged<'_>) -> String {
+pub(crate) fn property_cause(key: &str, judged: &Judged<'_>) -> String {
     match judged.origins.get(key) {
         Some(origin) => format!("sparkProperties[\"{}\"] (the operator's default: {origin})", shortened(key)),
         None => format!("sparkProperties[\"{}\"]", shortened(key)),
@@ -19,15 +19,15 @@ pub(crate) fn of_property(key: &str, judged: &Judged<'_>) -> String {
 pub(crate) fn of(node: &Node<'_>, judged: &Judged<'_>) -> Option<String> {
     let steps = node.steps();
     let keys = match node.root() {
-        Root::Driver => of_pod("driver", &steps, judged),
-        Root::Executor => of_pod("executor", &steps, judged),
-        Root::Object(kind, _) => of_object(kind, &steps, judged),
+        Root::Driver => pod_causes("driver", &steps, judged),
+        Root::Executor => pod_causes("executor", &steps, judged),
+        Root::Object(kind, _) => object_causes(kind, &steps, judged),
         Root::ExecutorClaim(volume) => {
             volume_keys(&format!("spark.kubernetes.executor.volumes.persistentVolumeClaim.{volume}."), judged)
         }
     };
     if let Some(key) = keys.iter().find(|key| judged.properties.contains_key(*key)) {
-        return Some(of_property(key, judged));
+        return Some(property_cause(key, judged));
     }
     match node.root() {
         Root::Driver => in_template("driverPodTemplate", judged.driver_template?, &steps),
@@ -37,7 +37,7 @@ pub(crate) fn of(node: &Node<'_>, judged: &Judged<'_>) -> Option<String> {
 }
 
 /// Returns the properties that a value of a pod may come from, in the order of their precedence.
-fn of_pod(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
+fn pod_causes(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
     let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
     if names.starts_with(&["spec", "containers"]) && !is_sparks_container(steps) {
         return Vec::new();
@@ -57,7 +57,7 @@ fn of_pod(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
         ["spec", "schedulerName", ..] => vec![own("scheduler.name"), common("scheduler.name")],
         ["spec", "imagePullSecrets", ..] => vec![common("container.image.pullSecrets")],
         ["spec", "terminationGracePeriodSeconds"] => vec![own("terminationGracePeriodSeconds")],
-        ["spec", "volumes", _, ..] => of_volume(role, steps[2].value["name"].as_str().unwrap_or_default(), judged),
+        ["spec", "volumes", _, ..] => volume_causes(role, steps[2].value["name"].as_str().unwrap_or_default(), judged),
         ["spec", "containers", _, "image", ..] => vec![own("container.image"), common("container.image")],
         ["spec", "containers", _, "securityContext", "allowPrivilegeEscalation"] => {
             vec![own("securityContext.allowPrivilegeEscalation"), common("securityContext.allowPrivilegeEscalation")]
@@ -70,7 +70,7 @@ fn of_pod(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
             };
             vec![own(&format!("secretKeyRef.{name}")), variable]
         }
-        ["spec", "containers", _, "resources", kind, resource, ..] => of_resource(role, kind, resource),
+        ["spec", "containers", _, "resources", kind, resource, ..] => resource_causes(role, kind, resource),
         _ => Vec::new(),
     }
 }
@@ -81,7 +81,7 @@ fn is_sparks_container(steps: &[Step<'_>]) -> bool {
     steps.get(2).is_some_and(|step| Some(&step.name) == last.map(|last| last.to_string()).as_ref())
 }
 
-fn of_resource(role: &str, kind: &str, resource: &str) -> Vec<String> {
+fn resource_causes(role: &str, kind: &str, resource: &str) -> Vec<String> {
     match resource {
         "cpu" => {
             let limit = if kind == "limits" { "limit" } else { "request" };
@@ -99,7 +99,7 @@ fn of_resource(role: &str, kind: &str, resource: &str) -> Vec<String> {
 }
 
 /// Returns the properties that a volume comes from, by the names that Spark gives its own volumes.
-fn of_volume(role: &str, name: &str, judged: &Judged<'_>) -> Vec<String> {
+fn volume_causes(role: &str, name: &str, judged: &Judged<'_>) -> Vec<String> {
     let fixed: &[&str] = match name {
         "hadoop-properties" => {
             &["spark.kubernetes.hadoop.configMapName", "spark.kubernetes.executor.hadoopConfigMapName"]
@@ -125,7 +125,7 @@ fn of_volume(role: &str, name: &str, judged: &Judged<'_>) -> Vec<String> {
 }
 
 /// Returns the properties that a value of another object may come from.
-fn of_object(kind: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
+fn object_causes(kind: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
     let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
     match (kind, &names[..]) {
         ("Service", ["metadata", "labels", key]) => vec![format!("spark.kubernetes.driver.service.label.{key}")],

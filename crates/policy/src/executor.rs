@@ -38,7 +38,7 @@ pub(crate) struct SparkRelease<'a> {
 }
 
 impl<'a> SparkRelease<'a> {
-    pub(crate) fn of_pod(pod: Option<&'a Value>) -> Self {
+    pub(crate) fn from_pod(pod: Option<&'a Value>) -> Self {
         Self { text: pod.and_then(|pod| pod["metadata"]["labels"]["spark-version"].as_str()) }
     }
 

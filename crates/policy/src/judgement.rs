@@ -72,7 +72,7 @@ impl<'a> Judgement<'a> {
             return;
         }
         let path = format!("sparkProperties[\"{}\"]", crate::node::shortened(key));
-        let cause = cause::of_property(key, self.judged);
+        let cause = cause::property_cause(key, self.judged);
         self.violations.push(Violation { rule: rule.to_owned(), path, message: message.into(), cause: Some(cause) });
     }
 
@@ -93,7 +93,7 @@ impl<'a> Judgement<'a> {
 
     /// Derives the executors' pod from the properties and the template.
     pub(crate) fn executor(&self) -> ExecutorPod {
-        ExecutorPod::derive(self.judged, SparkRelease::of_pod(self.pod))
+        ExecutorPod::derive(self.judged, SparkRelease::from_pod(self.pod))
     }
 
     /// Returns the names of a kind of object that is created along with the driver.

@@ -40,7 +40,7 @@ impl Size {
         let mut size = Self::of(spec, Amount::Reserved);
         for (name, amount) in spec.field("overhead").entries() {
             let own = size.amounts.entry(name.to_owned()).or_default();
-            *own = own.plus(Quantity::of_value(amount.value).unwrap_or(Quantity::MAX));
+            *own = own.plus(Quantity::from_value(amount.value).unwrap_or(Quantity::MAX));
         }
         size
     }
@@ -50,7 +50,7 @@ impl Size {
         let mut starting = Self::default();
         for list in CONTAINERS {
             for container in spec.field(list).items() {
-                let own = Self::of_container(&container.field("resources"), which);
+                let own = Self::from_container(&container.field("resources"), which);
                 running.open.extend(&own.open);
                 // Init containers run one after the other, except sidecars, which stay.
                 match list == "initContainers" && container.text_of("restartPolicy") != "Always" {
@@ -65,19 +65,19 @@ impl Size {
             *amount = amount.plus(beside);
         });
         running.raise(starting);
-        let pod = Self::of_container(&spec.field("resources"), which);
+        let pod = Self::from_container(&spec.field("resources"), which);
         running.open.retain(|name| pod.open.contains(name));
         running.raise(pod);
         running
     }
 
-    fn of_container(resources: &Node<'_>, which: Amount) -> Self {
+    fn from_container(resources: &Node<'_>, which: Amount) -> Self {
         let mut size = Self::default();
         // Limits last: they count only for what isn't requested if it is reserved.
         for list in ["requests", "limits"] {
             for (name, amount) in resources.field(list).entries() {
                 // What can't be read is reported by `judge_amounts`, and exceeds each limit here.
-                let amount = Quantity::of_value(amount.value).unwrap_or(Quantity::MAX);
+                let amount = Quantity::from_value(amount.value).unwrap_or(Quantity::MAX);
                 let own = size.amounts.get(name).copied();
                 if let (Some(own), true) = (own, which == Amount::Most || list == "requests") {
                     size.amounts.insert(name.to_owned(), amount.max(own));
@@ -114,7 +114,7 @@ fn sidecars(spec: &Node<'_>, resource: &str, which: Amount) -> Quantity {
     let mut sum = Quantity::ZERO;
     for container in spec.field("initContainers").items() {
         if container.text_of("restartPolicy") == "Always" {
-            let size = Size::of_container(&container.field("resources"), which);
+            let size = Size::from_container(&container.field("resources"), which);
             sum = sum.plus(size.amounts.get(resource).copied().unwrap_or_default());
         }
     }

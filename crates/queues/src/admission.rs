@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Queues,
-    cost::{largest, of_waiting, running},
+    cost::{largest, running, waiting_cost},
 };
 use sparkgate_access as access;
 use sparkgate_common::error::{Error, error_chain};
@@ -204,7 +204,7 @@ fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
         });
         let waiting = place.waiting.iter().map(|one| Candidate {
             number: one.number,
-            cost: of_waiting(one),
+            cost: waiting_cost(one),
             waited: Duration::try_from_secs_f64(one.waited_seconds).unwrap_or_default(),
         });
         let tenant = Tenant { running: running(place), waiting: waiting.collect(), has_more: place.has_more };

@@ -80,7 +80,7 @@ pub(crate) fn running(place: &Place) -> Amounts {
 }
 
 /// Returns what a submission that waits costs.
-pub(crate) fn of_waiting(waiting: &WaitingHead) -> Amounts {
+pub(crate) fn waiting_cost(waiting: &WaitingHead) -> Amounts {
     let none = BTreeMap::new();
     let common = (waiting.pods, waiting.millicores, waiting.memory_bytes);
     amounts(1, common, waiting.extended.as_ref().unwrap_or(&none))

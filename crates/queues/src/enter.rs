@@ -32,7 +32,7 @@ fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a
         };
     };
     let Some(queue) = queues.get(name).filter(|queue| queue.admits(tenant)) else {
-        let names: Vec<_> = queues.of_tenant(tenant).map(|queue| queue.name.as_str()).collect();
+        let names: Vec<_> = queues.for_tenant(tenant).map(|queue| queue.name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return refused("queue", format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
     };

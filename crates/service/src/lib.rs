@@ -49,7 +49,7 @@ pub use sparkgate_core::{
         EventFeed,
         filter::EventFilter,
         publish::Published,
-        ring::PublishedEvent,
+        ring::FeedEvent,
         submission_events::SubmissionEvents,
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
@@ -150,12 +150,12 @@ impl Service {
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
         // Clones share the keys.
-        let cluster = cluster.of_installation((*installation).clone());
+        let cluster = cluster.for_installation((*installation).clone());
         let closing = CancellationToken::new();
         // Shared parts.
         let leases = Arc::new(Leases::new(store.clone()));
         let signing = SigningKeys::new(store.clone(), installation.clone(), keys.clone(), leases.clone());
-        signing.look().await?;
+        signing.refresh().await?;
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));

@@ -64,7 +64,7 @@ impl DriverNames {
     /// Spark, a pod name may become too long, and then the API server refuses it.
     pub fn generate(app_name: &str, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
         let resource_prefix = sanitize::resource_prefix(app_name, &unique_id(entropy.resource_prefix, now_ms));
-        Self::of_prefix(resource_prefix, pod_name, now_ms, entropy)
+        Self::with_prefix(resource_prefix, pod_name, now_ms, entropy)
     }
 
     /// Returns the names of another attempt of the same application. Only the random parts change; a pod name that the request
@@ -75,10 +75,10 @@ impl DriverNames {
         let app_name = self.resource_prefix.rsplit_once('-').map_or("", |(app_name, _)| app_name);
         let resource_prefix = sanitize::resource_prefix(app_name, &unique_id(entropy.resource_prefix, now_ms));
         let drawn = self.driver_pod == pod_of(&self.resource_prefix);
-        Self::of_prefix(resource_prefix, Some(self.driver_pod.as_str()).filter(|_| !drawn), now_ms, entropy)
+        Self::with_prefix(resource_prefix, Some(self.driver_pod.as_str()).filter(|_| !drawn), now_ms, entropy)
     }
 
-    fn of_prefix(resource_prefix: String, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
+    fn with_prefix(resource_prefix: String, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
         let mut driver_service = format!("{resource_prefix}-driver-svc");
         if driver_service.len() > SERVICE_NAME_MAX {
             driver_service = format!("spark-{}-driver-svc", unique_id(entropy.driver_service, now_ms));

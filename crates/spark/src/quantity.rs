@@ -52,7 +52,7 @@ impl Quantity {
     }
 
     /// Reads a quantity of an object: a string or a number.
-    pub fn of_value(value: &Value) -> Option<Self> {
+    pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),

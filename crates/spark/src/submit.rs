@@ -54,7 +54,7 @@ pub(crate) fn prepare(named: &NamedRequest, context: &SubmitContext<'_>) -> Resu
     validate::runs_in_cluster("mainClass", &request.main_class, version)?;
     validate::packages(&conf)?;
     validate::submission_client(&conf)?;
-    let resource = MainAppResource::of_request(request)?;
+    let resource = MainAppResource::from_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone();
     validate::identity(&conf, proxy_user.as_deref())?;

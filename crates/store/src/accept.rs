@@ -16,11 +16,11 @@ use std::{io, sync::Arc};
 use sqlx::Row;
 
 use super::{
-    Error, ExecutorCounts, Found, Store, Submission,
-    error::{mark, statement_span, within},
+    error::{Error, mark, statement_span, within},
     group_commit::Unanswered,
     row::parse,
-    submissions::COLUMNS,
+    store::Store,
+    submissions::{COLUMNS, ExecutorCounts, Found, Submission},
 };
 use insert::Inserter;
 use sparkgate_submission::{State, SubmissionId};
@@ -131,12 +131,12 @@ impl Store {
                 Err(error) => return Err(error),
             }
             if let Some(key) = &new.options.idempotency_key
-                && let Some((found, fingerprint)) = self.of_key(&KeySpace::of(&new), key).await?
+                && let Some((found, fingerprint)) = self.find_by_key(&KeySpace::of(&new), key).await?
             {
                 return Ok(Accepted::SameKey(found, fingerprint));
             }
             if let Some(client_id) = &new.options.client_id
-                && let Some(id) = self.of_client_id(&new.tenant, client_id).await?
+                && let Some(id) = self.find_by_client_id(&new.tenant, client_id).await?
             {
                 return Ok(Accepted::SameClientId(id));
             }
@@ -183,7 +183,7 @@ impl Store {
     }
 
     /// Returns the submission with an idempotency key, and the fingerprint of its request.
-    pub async fn of_key(&self, space: &KeySpace<'_>, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
+    pub async fn find_by_key(&self, space: &KeySpace<'_>, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
         let action = "looking for an idempotency key";
         let mut connection = self.connection(action).await?;
         let statement = format!(
@@ -199,7 +199,7 @@ impl Store {
     }
 
     /// Returns the submission of a tenant that has this id of a client.
-    pub async fn of_client_id(&self, tenant: &str, client_id: &str) -> Result<Option<SubmissionId>, Error> {
+    pub async fn find_by_client_id(&self, tenant: &str, client_id: &str) -> Result<Option<SubmissionId>, Error> {
         let action = "looking for a client's id";
         let mut connection = self.connection(action).await?;
         let statement = sqlx::query_scalar("SELECT id FROM submissions WHERE tenant = $1 AND client_id = $2")

@@ -1,6 +1,9 @@
 //! The order in which replicas read contents of the access file.
 
-use super::{Error, Store, error::within};
+use super::{
+    error::{Error, within},
+    store::Store,
+};
 
 /// How often another replica may add a generation at the same moment.
 const TRIES: u32 = 10;

@@ -1,21 +1,21 @@
 //! Moves a submission forwards.
 
 use super::{
-    Error, Store,
     counted_ends::count_end,
     deadlines::started,
-    error::within,
+    error::{Error, within},
     figures::{AGE, WAITED},
     row::words,
     sealed::{DROPPED, NEEDLESS},
-    state_log::Changed,
+    state_log::LoggedChange,
+    store::Store,
     usage::ended,
 };
 use sparkgate_metrics::metrics;
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
 impl Store {
-    /// Moves the attempt to the state of `progress` and writes the event, unless its row is in that state or beyond: a late or
+    /// Moves the attempt to the state of `change` and writes the event, unless its row is in that state or beyond: a late or
     /// repeated call changes nothing, nor does an observation of another pod than the recorded one. If a claim is given, it
     /// must still be the current one. Returns whether the row moved.
     ///
@@ -26,15 +26,15 @@ impl Store {
         id: &SubmissionId,
         attempt: i32,
         claim: Option<i64>,
-        progress: &StateChange,
+        change: &StateChange,
         placement: &Placement,
     ) -> Result<bool, Error> {
-        if let (StateChange::Launched, Some(claim), Some(uid)) = (progress, claim, &placement.pod_uid) {
+        if let (StateChange::Launched, Some(claim), Some(uid)) = (change, claim, &placement.pod_uid) {
             return self.launched(id, attempt, claim, uid).await;
         }
-        let to = progress.state();
+        let to = change.state();
         // A reason against another attempt (the budget is used up, a kill was accepted) still holds in the second statement.
-        if let Some(outcome) = progress.outcome()
+        if let Some(outcome) = change.outcome()
             && let Some(kind) = outcome.retry_kind()
             && self.retry(id, attempt, claim, outcome, kind, placement).await?
         {
@@ -42,7 +42,7 @@ impl Store {
         }
         // A launch that ends during a kill must not undo it; `may_become` prevents that.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
-        let outcome = progress.outcome();
+        let outcome = change.outcome();
         let reservation = placement.reservation;
         let (started, since) = (started("$11::timestamptz", "s"), started("$16::timestamptz", "s"));
         let ended = ended("$17::timestamptz", &since, "s");
@@ -98,7 +98,7 @@ impl Store {
         )
         .await?;
         let Some((tenant, was, waited, age)) = &moved else { return Ok(false) };
-        let changed = Changed {
+        let changed = LoggedChange {
             submission: id.as_str(),
             tenant,
             attempt,

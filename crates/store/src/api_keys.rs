@@ -4,9 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
 use super::{
-    Actor, Error, Scoped, Store,
+    actor::Actor,
     audit::{Written, push_entries},
-    error::within,
+    error::{Error, within},
+    scoped::Scoped,
+    store::Store,
 };
 
 /// An API key, without its digest.
@@ -76,7 +78,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let key = query.build_query_as().fetch_one(&mut *connection);
         let Created { key, written } = within(action, key).await.map_err(Error::after_sending)?;
-        self.pass_on(actor, written);
+        self.pass_on_entries(actor, written);
         Ok(key)
     }
 
@@ -143,7 +145,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let revoked = query.build_query_as().fetch_one(&mut *connection);
         let (revoked, written): (i64, Written) = within(action, revoked).await.map_err(Error::after_sending)?;
-        self.store.pass_on(actor, written);
+        self.store.pass_on_entries(actor, written);
         Ok(revoked > 0)
     }
 }

@@ -3,7 +3,14 @@
 use chrono::{DateTime, Utc};
 use sqlx::{QueryBuilder, types::Json};
 
-use super::{Claimed, Error, Scoped, Sealed, Store, error::within, row::parse};
+use super::{
+    claim::Claimed,
+    error::{Error, within},
+    row::parse,
+    scoped::Scoped,
+    sealed::Sealed,
+    store::Store,
+};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::{State, SubmissionId};
 

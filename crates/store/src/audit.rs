@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Passes on the entries of a statement that has committed, and notes whether there are any.
-    pub(crate) fn pass_on(&self, actor: Option<&Actor>, written: Written) {
+    pub(crate) fn pass_on_entries(&self, actor: Option<&Actor>, written: Written) {
         let Some(Json(entries)) = written else { return };
         if let Some(actor) = actor {
             actor.note.settle();
@@ -115,7 +115,7 @@ impl Store {
             .bind(&detail[..detail.floor_char_boundary(LONGEST_DETAIL)])
             .fetch_one(&mut *connection);
         let entry = within(what, statement).await?;
-        self.pass_on(Some(actor), Some(Json(vec![entry])));
+        self.pass_on_entries(Some(actor), Some(Json(vec![entry])));
         Ok(())
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use sqlx::QueryBuilder;
 
 use super::{
-    Actor, Error, Store,
+    actor::Actor,
     audit::{Written, push_entries},
-    error::within,
+    error::{Error, within},
+    store::Store,
 };
 
 /// What a session is known by.
@@ -69,7 +70,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let created = query.build_query_as().fetch_one(&mut *connection);
         let (_, written): (i64, Written) = within(action, created).await.map_err(Error::after_sending)?;
-        self.pass_on(Some(actor), written);
+        self.pass_on_entries(Some(actor), written);
         Ok(())
     }
 
@@ -147,7 +148,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let ended = query.build_query_as().fetch_one(&mut *connection);
         let (ended, written): (i64, Written) = within(action, ended).await.map_err(Error::after_sending)?;
-        self.pass_on(actor, written);
+        self.pass_on_entries(actor, written);
         Ok(ended > 0)
     }
 

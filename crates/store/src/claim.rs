@@ -6,12 +6,12 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{
-    Error, Store,
-    error::within,
+    error::{Error, within},
     lease::ALIVE,
     row::{kill_cause, parse},
     sealed::{Sealed, UNCLAIMED_SEALED},
-    state_log::Changed,
+    state_log::LoggedChange,
+    store::Store,
     unadmitted::{CLAIMABLE, UNADMITTED, queue_rank},
 };
 use sparkgate_submission::{KillCause, State, SubmissionId, kept};
@@ -296,7 +296,7 @@ impl Store {
             if row.was != row.state {
                 let Row { id, tenant, attempt, was, state, .. } = &row;
                 let (attempt, from) = (*attempt, Some(was.as_str()));
-                Changed { submission: id, tenant, attempt, from, state, ..Changed::default() }.log();
+                LoggedChange { submission: id, tenant, attempt, from, state, ..LoggedChange::default() }.log();
             }
             let id = row.id.clone();
             match Claimed::try_from(row) {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store,
     claim::LONGEST_PAUSE,
-    error::within,
+    error::{Error, within},
     row::{BELIEVED, ends},
+    store::Store,
     usage::{COLUMNS, Settled, kept, pods},
 };
 

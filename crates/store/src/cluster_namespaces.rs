@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Store, error::within};
+use super::{
+    error::{Error, within},
+    store::Store,
+};
 
 /// The previous release doesn't know the table, and doesn't write it.
 const ACTION: &str = "comparing the cluster with the one that the database belongs to";

@@ -10,12 +10,13 @@ use sqlx::{
 use tokio::sync::Semaphore;
 
 use super::{
-    Store, accept,
+    accept,
     connections::{Connections, acquire},
     error::is_outage,
     migrate::migrate,
     primary::{Timelines, is_primary, primary_only},
     session::{self, Session},
+    store::Store,
 };
 
 /// The address of the database, and how many connections may be used.
@@ -172,12 +173,12 @@ impl Store {
         let requests = open(pool(for_requests, PATIENT, Some(LIFETIME), session::REQUESTS));
         let store = Self {
             accepting: if for_accepting > 0 {
-                Connections::of_own(open(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING)))
+                Connections::owned(open(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING)))
             } else {
                 Connections::shared(requests.clone())
             },
             pool: requests,
-            patient: Connections::of_own(open(pool(for_workers, PATIENT, Some(LIFETIME), session::WORKERS))),
+            patient: Connections::owned(open(pool(for_workers, PATIENT, Some(LIFETIME), session::WORKERS))),
             leases: open(
                 pool(FOR_LEASES, PROMPT, None, session::LEASES).min_connections(FOR_LEASES).idle_timeout(None),
             ),

@@ -52,7 +52,7 @@ pub(super) struct Taken<'a> {
 
 impl Connections {
     /// Creates connections of a pool that no other code uses.
-    pub(super) fn of_own(pool: PgPool) -> Self {
+    pub(super) fn owned(pool: PgPool) -> Self {
         let most = usize::try_from(pool.options().get_max_connections()).unwrap_or(Semaphore::MAX_PERMITS);
         Self { pool, at_hand: Some(Arc::new(AtHand { turns: Semaphore::new(most), free: Mutex::default() })) }
     }

@@ -10,7 +10,7 @@ pub(super) fn count_end(tenant: &str, outcome: &Outcome) {
 
 /// Counts a submission that was killed before anything was created for it.
 pub(super) fn count_kill(tenant: &str, reason: Option<&str>) {
-    count_ends(tenant, State::Killed, FailureCode::of_end(State::Killed, None, reason, None));
+    count_ends(tenant, State::Killed, FailureCode::for_end(State::Killed, None, reason, None));
 }
 
 /// Returns the failure code of an outcome as a label value.
@@ -19,7 +19,7 @@ pub(super) fn code_of(outcome: &Outcome) -> &'static str {
 }
 
 fn code(outcome: &Outcome) -> Option<FailureCode> {
-    FailureCode::of_end(outcome.state, outcome.exit_code, outcome.reason.as_deref(), Some(&outcome.message))
+    FailureCode::for_end(outcome.state, outcome.exit_code, outcome.reason.as_deref(), Some(&outcome.message))
 }
 
 fn count_ends(tenant: &str, state: State, code: Option<FailureCode>) {

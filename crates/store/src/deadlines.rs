@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 
 use super::{
-    Error, Store,
-    error::within,
+    error::{Error, within},
     kill::killed,
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow},
+    store::Store,
 };
 use sparkgate_submission::KillCause;
 

@@ -6,14 +6,14 @@ use serde_json::Value;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{
-    Error, Prices, Scoped, Submission, SubmissionUsage,
-    error::within,
+    error::{Error, within},
     kept_logs::{self, KeptLog},
     queues::{QueueStanding, StoredStanding, push_standing},
     row::ends,
+    scoped::Scoped,
     spark_summaries::SparkSummary,
-    submissions::{self, COLUMNS},
-    usage::{Sums, push_usage},
+    submissions::{self, COLUMNS, Submission},
+    usage::{Prices, SubmissionUsage, Sums, push_usage},
 };
 use sparkgate_submission::SubmissionId;
 

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
-use super::{Error, Scoped, Store, error::within};
+use super::{
+    error::{Error, within},
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::SubmissionId;
 
 /// One change of a submission's state. Its texts are returned as they were written, by whatever release.

@@ -6,9 +6,10 @@ use sqlx::{QueryBuilder, types::Json};
 
 use self::row::{ExecutorRow, Written};
 use super::{
-    Error, Scoped, Store,
-    error::within,
+    error::{Error, within},
     row::{parse, readable},
+    scoped::Scoped,
+    store::Store,
 };
 use sparkgate_submission::{ExecutorKey, ExecutorRecord, ExecutorState, SubmissionId};
 

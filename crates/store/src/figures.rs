@@ -2,7 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, connections::Connections, error::within, unadmitted::UNADMITTED};
+use super::{
+    connections::Connections,
+    error::{Error, within},
+    store::Store,
+    unadmitted::UNADMITTED,
+};
 
 /// How many seconds an attempt has waited: since its submission was accepted, since the end of the attempt before, or since its queue
 /// admitted it.

@@ -3,7 +3,12 @@
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
-use super::{Error, Scope, Scoped, error::within, row::ends};
+use super::{
+    error::{Error, within},
+    row::ends,
+    scope::Scope,
+    scoped::Scoped,
+};
 
 /// How often the deletion of a file is tried again that submissions begin to use at the same moment.
 const TRIES: u32 = 3;

@@ -3,7 +3,11 @@
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
-use super::{Error, Scoped, Store, error::within};
+use super::{
+    error::{Error, within},
+    scoped::Scoped,
+    store::Store,
+};
 
 /// How long an upload is kept whose client doesn't continue it.
 const GIVEN_UP: &str = "interval '1 day'";

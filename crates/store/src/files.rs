@@ -5,7 +5,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
-use super::{Error, Scoped, Store, error::within, row::ends};
+use super::{
+    error::{Error, within},
+    row::ends,
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::SubmissionId;
 
 /// How long the uses of a submission that wasn't accepted are kept: longer than it takes to accept one.

@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, error::within};
+use super::{
+    error::{Error, within},
+    store::Store,
+};
 
 /// How long a tenant is missing before its webhooks and API keys end: a mistake in the file must not delete them.
 const MISSING: &str = "interval '7 days'";

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Error, Store,
     claim::{Claimed, LONGEST_PAUSE, UNCLAIMED},
-    error::within,
+    error::{Error, within},
+    store::Store,
 };
 use sparkgate_submission::{SubmissionId, kept};
 

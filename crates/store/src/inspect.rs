@@ -10,7 +10,10 @@ use sqlx::{
 };
 
 use super::{
-    ConnectError, DatabaseSettings, Error, Store, connect::first_connection, error::within, migrate::has_table,
+    connect::{ConnectError, DatabaseSettings, first_connection},
+    error::{Error, within},
+    migrate::has_table,
+    store::Store,
 };
 
 /// A store that reads, and what is known of its server.

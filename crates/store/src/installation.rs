@@ -3,7 +3,11 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Error, Store, error::within, lease::ALIVE};
+use super::{
+    error::{Error, within},
+    lease::ALIVE,
+    store::Store,
+};
 use sparkgate_submission::Installation;
 
 /// What the database knows of keys that sign.

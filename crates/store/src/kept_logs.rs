@@ -3,7 +3,12 @@
 use chrono::{DateTime, Utc};
 use sqlx::{QueryBuilder, types::Json};
 
-use super::{Error, Scoped, Store, error::within, row::ends};
+use super::{
+    error::{Error, within},
+    row::ends,
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::{PodEvent, State, SubmissionId};
 
 /// zstd's default: a log of Spark shrinks to a tenth of its size.

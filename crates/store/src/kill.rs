@@ -10,15 +10,17 @@ use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Actor, Error, Found, Scope, Scoped,
+    actor::Actor,
     audit::{Written, push_entries},
     claim::UNCLAIMED,
     counted_ends::count_kill,
-    error::within,
+    error::{Error, within},
+    scope::Scope,
+    scoped::Scoped,
     sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
-    state_log::{CHANGED, Changed, ChangedRow},
-    submissions::COLUMNS,
+    state_log::{CHANGED, ChangedRow, LoggedChange},
+    submissions::{COLUMNS, Found},
 };
 use sparkgate_submission::{KillCause, State, SubmissionId};
 
@@ -100,14 +102,14 @@ fn message(actor: Option<&Actor>) -> String {
 fn log(row: &PgRow) {
     let Ok(Some(from)) = row.try_get::<Option<&str>, _>("was") else { return };
     let text = |name| row.try_get::<&str, _>(name).unwrap_or_default();
-    let changed = Changed {
+    let changed = LoggedChange {
         submission: text("id"),
         tenant: text("tenant"),
         attempt: row.try_get("attempt").unwrap_or_default(),
         from: Some(from),
         state: text("state"),
         reason: row.try_get("reason").ok(),
-        ..Changed::default()
+        ..LoggedChange::default()
     };
     changed.log();
 }
@@ -168,7 +170,7 @@ impl Scoped {
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
         match row.as_ref().map(|row| row.try_get::<Written, _>("written")).transpose() {
-            Ok(written) => self.store.pass_on(actor, written.flatten()),
+            Ok(written) => self.store.pass_on_entries(actor, written.flatten()),
             Err(error) => tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "an entry of the audit can't be read: it is in the database"
@@ -238,7 +240,7 @@ impl Scoped {
         let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
             within(ACTION, round).await.map_err(Error::after_sending)?;
         killed.iter().for_each(ChangedRow::record);
-        self.store.pass_on(actor, written);
+        self.store.pass_on_entries(actor, written);
         Ok((killed.len() as u64, rest))
     }
 
@@ -293,7 +295,7 @@ impl Scoped {
         let round = query.build_query_as().fetch_one(&mut *connection);
         let (count, last, written): (i64, Option<i64>, Written) =
             within(action, round).await.map_err(Error::after_sending)?;
-        self.store.pass_on(actor, written);
+        self.store.pass_on_entries(actor, written);
         // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }

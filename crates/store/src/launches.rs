@@ -8,15 +8,15 @@ use std::{collections::HashMap, slice};
 use sqlx::{Row, postgres::PgRow};
 
 use super::{
-    Error, Store,
     claim::UNCLAIMED,
     connections::Connections,
-    error::{likewise, mark, statement_span, within},
+    error::{Error, likewise, mark, statement_span, within},
     figures::WAITED,
     group_commit::{BatchWriter, GroupCommit},
     row::words,
     sealed::{DROPPED, NEEDLESS},
-    state_log::Changed,
+    state_log::LoggedChange,
+    store::Store,
 };
 use groups::Launch;
 use sparkgate_metrics::metrics;
@@ -125,7 +125,7 @@ async fn states(
 fn log(launch: &Launch, tenant: &str, from: &str) {
     let state = State::Pending.as_str();
     let (submission, attempt, from) = (launch.id.as_str(), launch.attempt, Some(from));
-    Changed { submission, tenant, attempt, from, state, ..Changed::default() }.log();
+    LoggedChange { submission, tenant, attempt, from, state, ..LoggedChange::default() }.log();
 }
 
 /// Returns the part of the statement that locks the writable rows of the launches, in the order of every other statement that

@@ -13,10 +13,10 @@ use sqlx::{Postgres, pool::PoolConnection};
 use uuid::Uuid;
 
 use super::{
-    Error, Store,
     connections::acquire,
-    error::{connected, likewise, within},
+    error::{Error, connected, likewise, within},
     group_commit::BatchWriter,
+    store::Store,
 };
 use groups::Wanted;
 

@@ -4,10 +4,10 @@
 use sqlx::{Postgres, QueryBuilder};
 
 use super::{
-    Error, Scoped, Submission,
-    error::within,
+    error::{Error, within},
     row::readable,
-    submissions::{COLUMNS, Row},
+    scoped::Scoped,
+    submissions::{COLUMNS, Row, Submission},
 };
 use sparkgate_submission::SubmissionId;
 

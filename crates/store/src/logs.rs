@@ -2,7 +2,12 @@
 
 use sqlx::QueryBuilder;
 
-use super::{Error, Scoped, Store, error::within, row::ends};
+use super::{
+    error::{Error, within},
+    row::ends,
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::{ExecutorState, SubmissionId};
 
 /// The pod that writes a log, or wrote it.

@@ -7,7 +7,12 @@ use futures::TryStreamExt;
 use sqlx::{Either, Row as _};
 
 use self::horizon::Seen;
-use super::{Error, LostNumbers, Store, error::within, row::ends};
+use super::{
+    error::{Error, within},
+    history::LostNumbers,
+    row::ends,
+    store::Store,
+};
 
 pub use self::horizon::Horizon;
 

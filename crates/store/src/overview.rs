@@ -6,7 +6,14 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::{QueryBuilder, types::Json};
 
-use super::{Error, Scoped, Store, error::within, figures::WAITED, lease::ALIVE, row::ends};
+use super::{
+    error::{Error, within},
+    figures::WAITED,
+    lease::ALIVE,
+    row::ends,
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::{FailureCode, State, SubmissionId};
 
 /// The most rows of each list.
@@ -98,7 +105,7 @@ impl Day {
         let mut counts: Vec<(FailureCode, u64)> = Vec::new();
         for Ends { state, exit_code, reason, message, count } in &self.ends {
             let Ok(state) = state.parse::<State>() else { continue };
-            let Some(code) = FailureCode::of_end(state, *exit_code, reason.as_deref(), message.as_deref()) else {
+            let Some(code) = FailureCode::for_end(state, *exit_code, reason.as_deref(), message.as_deref()) else {
                 continue;
             };
             match counts.iter_mut().find(|(known, _)| *known == code) {

@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
 use super::{
-    Error, Scoped, Store,
-    error::within,
+    error::{Error, within},
     row::{kill_cause, parse, readable},
+    scoped::Scoped,
+    store::Store,
 };
 use sparkgate_submission::{State, SubmissionId, engine::Row};
 

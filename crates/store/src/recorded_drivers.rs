@@ -1,6 +1,9 @@
 //! Driver pods, and whether the attempts that they are recorded for have ended.
 
-use super::{Error, Store, error::within};
+use super::{
+    error::{Error, within},
+    store::Store,
+};
 use sparkgate_submission::SubmissionId;
 
 /// A driver pod that is recorded for its attempt.

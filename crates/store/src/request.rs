@@ -9,9 +9,9 @@ use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use tokio::{sync::SemaphorePermit, time::timeout};
 
 use super::{
-    Error, Store,
     connections::{Taken, acquire},
-    error::connected,
+    error::{Error, connected},
+    store::Store,
 };
 
 /// How long a request waits for a connection.

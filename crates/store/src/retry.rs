@@ -3,14 +3,14 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store,
     claim::UNCLAIMED_NOW,
     counted_ends::code_of,
     deadlines::started,
-    error::within,
+    error::{Error, within},
     row::words,
     sealed::UNCLAIMED_SEALED,
-    state_log::Changed,
+    state_log::LoggedChange,
+    store::Store,
     unadmitted::{UNADMITTED, queue_rank},
     usage::ended,
 };
@@ -122,7 +122,7 @@ impl Store {
         if let Some((next, due, tenant, was)) = &next {
             metrics().retried.with([text(tenant), code_of(outcome).into()]).inc();
             let state = outcome.state.as_str();
-            let end = Changed {
+            let end = LoggedChange {
                 submission: id.as_str(),
                 tenant,
                 attempt,
@@ -135,7 +135,7 @@ impl Store {
             end.log();
             let queued = State::Queued.as_str();
             let (exit_code, reason, message) = (None, Some(REASON), None);
-            Changed { attempt: *next, from: Some(state), state: queued, exit_code, reason, message, ..end }.log();
+            LoggedChange { attempt: *next, from: Some(state), state: queued, exit_code, reason, message, ..end }.log();
             tracing::info!(submission = %id, attempt = next, %due, "another attempt queued");
         }
         Ok(next.is_some())

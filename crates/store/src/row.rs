@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Error;
+use super::error::Error;
 use sparkgate_submission::KillCause;
 
 /// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
@@ -19,7 +19,7 @@ where
 
 /// Returns why the submission of the row `id` is being killed. `message` is the one of a row in state KILLING.
 pub(super) fn kill_cause(id: &str, cause: Option<&str>, message: Option<String>) -> Result<KillCause, Error> {
-    KillCause::of_row(cause, message).map_err(|source| Error::row(id, source))
+    KillCause::from_row(cause, message).map_err(|source| Error::row(id, source))
 }
 
 /// Returns the rows that can be read. One that can't is logged, and must not stop the others.

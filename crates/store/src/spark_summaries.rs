@@ -7,9 +7,9 @@ use serde_json::Value;
 use sqlx::types::Json;
 
 use super::{
-    Error, Store,
-    error::within,
+    error::{Error, within},
     row::{parse, readable},
+    store::Store,
 };
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::SubmissionId;

@@ -7,7 +7,7 @@ use super::counted_ends::count_kill;
 
 /// A state change that a statement made.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Changed<'a> {
+pub(crate) struct LoggedChange<'a> {
     pub(crate) submission: &'a str,
     pub(crate) tenant: &'a str,
     pub(crate) attempt: i32,
@@ -20,7 +20,7 @@ pub(crate) struct Changed<'a> {
     pub(crate) message: Option<&'a str>,
 }
 
-impl Changed<'_> {
+impl LoggedChange<'_> {
     /// Writes the line. It has the same words and fields for every change; only the statements that write events call this, so
     /// that each event of a submission has one line.
     pub(crate) fn log(self) {
@@ -28,7 +28,7 @@ impl Changed<'_> {
             return;
         }
         let Self { submission, tenant, attempt, from, state, exit_code, reason, message } = self;
-        let is_end = |state: State| FailureCode::of_end(state, exit_code, reason, message);
+        let is_end = |state: State| FailureCode::for_end(state, exit_code, reason, message);
         let failure_code = state.parse().ok().and_then(is_end).map(FailureCode::as_str);
         tracing::info!(submission, tenant, attempt, from, state, reason, exit_code, failure_code, "state changed");
     }
@@ -59,8 +59,15 @@ impl ChangedRow {
     /// Does the same with the reason of the event.
     pub(crate) fn record_as(&self, reason: Option<&str>) {
         let Self { id, tenant, attempt, was, state, .. } = self;
-        let changed =
-            Changed { submission: id, tenant, attempt: *attempt, from: Some(was), state, reason, ..Changed::default() };
+        let changed = LoggedChange {
+            submission: id,
+            tenant,
+            attempt: *attempt,
+            from: Some(was),
+            state,
+            reason,
+            ..LoggedChange::default()
+        };
         changed.log();
         if state == State::Killed.as_str() {
             count_kill(tenant, reason);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, row::parse};
+use super::{error::Error, row::parse};
 pub use filter::Filter;
 pub(super) use row::COLUMNS;
 pub(super) use row::Row;

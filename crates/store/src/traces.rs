@@ -4,7 +4,12 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{AttemptRecord, Error, Store, attempts, error::within, row::parse};
+use super::{
+    attempts::{self, AttemptRecord},
+    error::{Error, within},
+    row::parse,
+    store::Store,
+};
 use sparkgate_submission::{State, SubmissionId};
 
 /// A submission that has ended, with what its spans show.

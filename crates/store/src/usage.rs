@@ -8,7 +8,12 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::Deserialize;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
-use super::{Error, Scoped, Store, error::within, row::BELIEVED};
+use super::{
+    error::{Error, within},
+    row::BELIEVED,
+    scoped::Scoped,
+    store::Store,
+};
 use sparkgate_submission::SubmissionId;
 
 /// A sum of the cores and the memory that pods reserved, as exact decimal numbers.

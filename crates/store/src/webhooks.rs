@@ -9,9 +9,12 @@ use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{
-    Actor, Error, Scoped, Sealed, Store,
+    actor::Actor,
     audit::{Written, push_entries},
-    error::within,
+    error::{Error, within},
+    scoped::Scoped,
+    sealed::Sealed,
+    store::Store,
 };
 use sparkgate_submission::SubmissionId;
 
@@ -178,7 +181,7 @@ impl Store {
 
     /// Passes the entries of the audit on.
     fn changed(&self, actor: Option<&Actor>, Changed { webhook, written }: Changed) -> Webhook {
-        self.pass_on(actor, written);
+        self.pass_on_entries(actor, written);
         webhook
     }
 }

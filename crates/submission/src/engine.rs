@@ -15,7 +15,7 @@ pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
 
-use super::{KillCause, Outcome, PodObservation, State};
+use super::{kill_cause::KillCause, observation::PodObservation, outcome::Outcome, state::State};
 
 /// A state machine.
 pub trait Machine {
@@ -45,10 +45,10 @@ pub struct Job {
 impl Job {
     /// Returns whether this pod is the attempt's. Until its uid is recorded, only its signed identity proves it: other clients
     /// can create a pod with the same name and labels, also beforehand.
-    fn owns(&self, seen: &PodObservation) -> bool {
+    fn owns(&self, observed: &PodObservation) -> bool {
         match &self.pod_uid {
-            Some(uid) => *uid == seen.pod_uid,
-            None => seen.genuine || (!self.signed && seen.labelled),
+            Some(uid) => *uid == observed.pod_uid,
+            None => observed.genuine || (!self.signed && observed.labelled),
         }
     }
 }

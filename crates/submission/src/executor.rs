@@ -7,7 +7,11 @@ mod state;
 
 use chrono::{DateTime, Utc};
 
-use super::{Container, Phase, Reservation, SubmissionId};
+use super::{
+    id::SubmissionId,
+    observation::{Container, Phase},
+    reservation::Reservation,
+};
 
 pub use record::ExecutorRecord;
 pub use snapshot::ExecutorSnapshots;

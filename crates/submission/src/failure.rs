@@ -9,7 +9,7 @@ use std::fmt;
 pub use advice::advice;
 pub use cause::cause;
 
-use super::State;
+use super::state::State;
 
 macro_rules! codes {
     ($($(#[$about:meta])* $name:ident $word:literal $class:ident)*) => {
@@ -135,23 +135,23 @@ pub const EVICTED_BY_KUEUE: &str = "EvictedByKueue";
 
 impl FailureCode {
     /// Returns why an attempt failed, from the values of its row; `None` if it has not ended or if it succeeded.
-    pub fn of_end(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
+    pub fn for_end(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
         let reason = reason.unwrap_or_default();
         Some(match state {
             State::Queued | State::Launching | State::Pending | State::Running | State::Killing => return None,
             State::Finished => return None,
-            State::Killed => rules::of_kill(reason).unwrap_or(Self::PodDeleted),
+            State::Killed => rules::code_for_kill(reason).unwrap_or(Self::PodDeleted),
             State::Lost => Self::Lost,
-            State::Error => rules::of_refusal(reason, message.unwrap_or_default()),
-            State::Failed => rules::of_reason(reason).unwrap_or_else(|| rules::of_exit_code(exit_code)),
+            State::Error => rules::code_for_refusal(reason, message.unwrap_or_default()),
+            State::Failed => rules::code_for_reason(reason).unwrap_or_else(|| rules::code_for_exit_code(exit_code)),
         })
     }
 
     /// Returns why a live submission isn't running yet, from the values of its row.
-    pub fn of_waiting(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
+    pub fn for_wait(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
         let said = message.is_some_and(|text| !text.is_empty());
         match (state, reason) {
-            (_, Some(reason)) => rules::of_wait(reason).unwrap_or(Self::Starting),
+            (_, Some(reason)) => rules::code_for_wait(reason).unwrap_or(Self::Starting),
             // A postponed launch has a message; without a reason of Kubernetes, the cluster didn't answer.
             (State::Queued | State::Launching | State::Killing, None) if said => Self::ClusterUnavailable,
             (State::Queued | State::Launching, None) => Self::Queued,

@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use uuid::Uuid;
 
-use super::SubmissionId;
+use super::id::SubmissionId;
 
 /// Length of a truncated signature in bytes: 128 bits.
 const SIGNATURE: usize = 16;

@@ -27,7 +27,7 @@ impl KillCause {
     ///
     /// # Errors
     /// [`UnknownKillCause`].
-    pub fn of_row(cause: Option<&str>, words: Option<String>) -> Result<Self, UnknownKillCause> {
+    pub fn from_row(cause: Option<&str>, words: Option<String>) -> Result<Self, UnknownKillCause> {
         let words = words.unwrap_or_default();
         match cause {
             None | Some(Self::REQUEST) => Ok(Self::Request),

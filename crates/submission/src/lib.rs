@@ -35,5 +35,5 @@ pub use pod_event::PodEvent;
 pub use reservation::Reservation;
 pub use state::{DriverState, State, UnknownState};
 pub use state_change::{Placement, StateChange};
-pub use transition::{Step, step};
+pub use transition::{Transition, transition};
 pub use wire::{UnknownWire, Wire};

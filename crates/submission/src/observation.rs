@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Placement, Reservation, SubmissionId};
+use super::{id::SubmissionId, reservation::Reservation, state_change::Placement};
 
 /// One observation of an attempt's driver pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,10 @@
 //! The outcome of a submission.
 
-use super::{EVICTED_BY_KUEUE, FailureCode, KillCause, RetryKind, State};
+use super::{
+    failure::{EVICTED_BY_KUEUE, FailureCode, RetryKind},
+    kill_cause::KillCause,
+    state::State,
+};
 
 /// A terminal state, and what is known about the end of the driver *container*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,6 @@ impl Outcome {
         if self.state == State::Failed && reason == Some(EVICTED_BY_KUEUE) {
             return Some(RetryKind::Requeue);
         }
-        FailureCode::of_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
+        FailureCode::for_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::{Outcome, Reservation, State};
+use super::{outcome::Outcome, reservation::Reservation, state::State};
 
 /// Where and when the driver runs, and what its pod reserves there. Unknown values leave the row unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

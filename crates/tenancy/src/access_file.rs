@@ -106,12 +106,12 @@ impl AccessFile {
             if !time_to_look(&stop).await {
                 return;
             }
-            self.look();
+            self.reload_if_changed();
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.
-    pub fn look(&self) {
+    pub fn reload_if_changed(&self) {
         let Some(path) = &self.path else { return };
         match self.tenancy.take(read(path), |content| parse(path, &content, &self.settings())) {
             None => {}

@@ -129,7 +129,7 @@ impl Authenticator {
             None => (Arc::new(Principal::anonymous()), None),
             Some(providers) => match self.principal(&tenancy, providers, credentials).await {
                 Err(Unauthenticated::Missing) => {
-                    self.of_session(providers, credentials, Gate::new(&tenancy, credentials.address)).await?
+                    self.authenticate_session(providers, credentials, Gate::new(&tenancy, credentials.address)).await?
                 }
                 principal => (principal?, None),
             },
@@ -140,14 +140,14 @@ impl Authenticator {
     }
 
     /// Returns the caller of requests to the port for Spark's clients, if the access file has one.
-    pub fn of_spark_listener(&self) -> Option<Authenticated> {
+    pub fn authenticate_spark_listener(&self) -> Option<Authenticated> {
         let tenancy = self.access.current();
         let listener = tenancy.access().authentication()?.spark_listener.as_ref()?;
         Some(Authenticated { principal: Arc::new(listener.principal.clone()), tenancy, session: None, reviewed: None })
     }
 
     /// Returns the principal of a browser's session.
-    async fn of_session(
+    async fn authenticate_session(
         &self,
         providers: &Authentication,
         credentials: &Credentials<'_>,
@@ -205,7 +205,9 @@ impl Authenticator {
         credentials: &Credentials<'_>,
     ) -> Result<Arc<Principal>, Unauthenticated> {
         let Some(token) = credentials.bearer else {
-            return of_certificate(providers, credentials).unwrap_or(Err(Unauthenticated::Missing)).map(Arc::new);
+            return authenticate_certificate(providers, credentials)
+                .unwrap_or(Err(Unauthenticated::Missing))
+                .map(Arc::new);
         };
         let gate = Gate::new(tenancy, credentials.address);
         if ApiKey::is_one(token) && providers.api_keys {
@@ -230,7 +232,7 @@ impl Authenticator {
 
 /// Returns the principal that a client certificate stands for: that of its owner, or, if it is a trusted proxy's, the one that the
 /// proxy names. `None` without a certificate that counts.
-fn of_certificate(
+fn authenticate_certificate(
     providers: &Authentication,
     credentials: &Credentials<'_>,
 ) -> Option<Result<Principal, Unauthenticated>> {

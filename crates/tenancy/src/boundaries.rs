@@ -94,7 +94,7 @@ impl Boundaries {
             return Ok(Vec::new());
         }
         let user = self.cluster.own_user().await?;
-        let Some(account) = GatewayAccount::of_user(&user) else {
+        let Some(account) = GatewayAccount::from_user(&user) else {
             return Ok(vec![format!(
                 "the boundaries of tenants are not checked: the gateway calls the API server as {user}, which is no service \
                  account"

@@ -36,14 +36,14 @@ impl Session {
 
     /// Returns the same caller, whom the session of a browser authenticated.
     #[must_use]
-    pub fn of_browser(mut self, session: Option<BrowserSessionId>) -> Self {
+    pub fn with_browser_session(mut self, session: Option<BrowserSessionId>) -> Self {
         self.browser_session = session;
         self
     }
 
     /// Returns the same caller, whom Kubernetes knows by a token.
     #[must_use]
-    pub fn of_review(mut self, token: Option<Arc<SecretString>>) -> Self {
+    pub fn with_review(mut self, token: Option<Arc<SecretString>>) -> Self {
         self.reviewed = token;
         self
     }

@@ -178,7 +178,7 @@ impl Browser {
     }
 
     /// Sets the width of the window, and whether the user wants it dark.
-    pub async fn look(&mut self, width: u32, scheme: &str) {
+    pub async fn set_appearance(&mut self, width: u32, scheme: &str) {
         let metrics = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", metrics).await;
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});

@@ -33,8 +33,8 @@ impl TraceContext {
     }
 
     /// Returns the context that the headers of a request stand for, if they are valid.
-    pub fn of_headers(traceparent: &str, tracestate: &str) -> Option<Self> {
-        let context = of_headers(traceparent, tracestate);
+    pub fn from_headers(traceparent: &str, tracestate: &str) -> Option<Self> {
+        let context = from_headers(traceparent, tracestate);
         context.has_active_span().then(|| Self::of(&context))
     }
 
@@ -60,15 +60,15 @@ impl fmt::Display for TraceContext {
 }
 
 /// Returns the context that the headers `traceparent` and `tracestate` of a request stand for, without a span if they are invalid.
-pub(crate) fn of_headers(traceparent: &str, tracestate: &str) -> Context {
+pub(crate) fn from_headers(traceparent: &str, tracestate: &str) -> Context {
     let carrier = Carrier { traceparent: traceparent.to_owned(), tracestate: tracestate.to_owned() };
     TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier)
 }
 
 /// Returns the context that a row keeps.
-pub(crate) fn of_row(text: &str) -> Context {
+pub(crate) fn from_row(text: &str) -> Context {
     let (traceparent, tracestate) = text.split_once(' ').unwrap_or((text, ""));
-    of_headers(traceparent, tracestate)
+    from_headers(traceparent, tracestate)
 }
 
 #[derive(Default)]

@@ -17,7 +17,7 @@ use pin_project_lite::pin_project;
 use crate::{
     TRACER,
     attribute::ERROR_TYPE,
-    context::{of_headers, of_row},
+    context::{from_headers, from_row},
 };
 
 /// A span that is recorded, or none. It ends when the last clone is dropped, unless it was ended before. Cheap to clone.
@@ -38,13 +38,13 @@ impl Span {
     }
 
     /// Starts the span of a request, below the span that its headers name, if they do.
-    pub fn of_request<A: IntoIterator<Item = KeyValue>>(
+    pub fn for_request<A: IntoIterator<Item = KeyValue>>(
         name: impl Into<Cow<'static, str>>,
         traceparent: Option<&str>,
         tracestate: &str,
         attributes: impl FnOnce() -> A,
     ) -> Self {
-        let caller = traceparent.map(|traceparent| of_headers(traceparent, tracestate)).unwrap_or_default();
+        let caller = traceparent.map(|traceparent| from_headers(traceparent, tracestate)).unwrap_or_default();
         let span = Self::start(name.into(), SpanKind::Server, &caller, None, attributes);
         // A trace that its caller doesn't record is passed on as it came.
         if span.is_recorded() || !caller.has_active_span() { span } else { Self(Some(caller)) }
@@ -61,23 +61,23 @@ impl Span {
     }
 
     /// Starts a span in the trace that a submission keeps, if that is recorded.
-    pub fn of_submission<A: IntoIterator<Item = KeyValue>>(
+    pub fn for_submission<A: IntoIterator<Item = KeyValue>>(
         name: &'static str,
         kind: SpanKind,
         trace: Option<&str>,
         attributes: impl FnOnce() -> A,
     ) -> Self {
-        Self::of_submission_since(name, kind, trace, None, attributes)
+        Self::for_submission_since(name, kind, trace, None, attributes)
     }
 
     /// Records a span of the past in the trace that a submission keeps. The caller ends it.
-    pub fn of_past<A: IntoIterator<Item = KeyValue>>(
+    pub fn for_past<A: IntoIterator<Item = KeyValue>>(
         name: &'static str,
         trace: &str,
         from: SystemTime,
         attributes: impl FnOnce() -> A,
     ) -> Self {
-        Self::of_submission_since(name, SpanKind::Internal, Some(trace), Some(from), attributes)
+        Self::for_submission_since(name, SpanKind::Internal, Some(trace), Some(from), attributes)
     }
 
     /// Records a span of the past below this one. The caller ends it.
@@ -92,7 +92,7 @@ impl Span {
         parent.map(start).unwrap_or_default()
     }
 
-    fn of_submission_since<A: IntoIterator<Item = KeyValue>>(
+    fn for_submission_since<A: IntoIterator<Item = KeyValue>>(
         name: &'static str,
         kind: SpanKind,
         trace: Option<&str>,
@@ -100,7 +100,7 @@ impl Span {
         attributes: impl FnOnce() -> A,
     ) -> Self {
         let Some(trace) = trace.filter(|_| crate::are_on()) else { return Self(None) };
-        let cause = of_row(trace);
+        let cause = from_row(trace);
         if is_recorded(&cause) { Self::start(name.into(), kind, &cause, from, attributes) } else { Self(None) }
     }
 
@@ -148,7 +148,7 @@ impl Span {
     /// Links it to the trace that a submission keeps.
     pub fn link(&self, trace: &str) {
         if let Some(context) = self.0.as_ref().filter(|context| is_recorded(context)) {
-            let other = of_row(trace);
+            let other = from_row(trace);
             if other.has_active_span() {
                 context.span().add_link(other.span().span_context().clone(), Vec::new());
             }

@@ -30,7 +30,7 @@ impl FormFiles {
     ///
     /// # Errors
     /// A name that no file can have.
-    pub fn of_request(request: &CreateSubmissionRequest) -> Result<Self, Refusal> {
+    pub fn from_request(request: &CreateSubmissionRequest) -> Result<Self, Refusal> {
         let mut wanted = BTreeMap::new();
         for (field, text) in texts(request) {
             for name in names_of_form(text) {
@@ -162,9 +162,9 @@ mod tests {
         let jars = format!("{kept},sparkgate-file:one.jar,sparkgate-file:two.jar");
         request.spark_properties.insert("spark.jars".to_owned(), jars);
         let expected = ["a b.txt", "job.py", "one.jar", "two.jar"].map(str::to_owned);
-        assert!(FormFiles::of_request(&request).unwrap().wanted.into_keys().eq(expected.clone()));
+        assert!(FormFiles::from_request(&request).unwrap().wanted.into_keys().eq(expected.clone()));
 
-        let mut form = FormFiles::of_request(&request).unwrap();
+        let mut form = FormFiles::from_request(&request).unwrap();
         assert!(
             form.check("job.py").is_ok() && form.check("other.py").unwrap_err().contains("sparkgate-file:other.py")
         );
@@ -181,6 +181,6 @@ mod tests {
         assert_eq!(*jars, format!("{kept},sparkgate-file:/bb/one.jar,sparkgate-file:/bb/two.jar"));
 
         request.app_resource = "sparkgate-file:".to_owned();
-        assert_eq!(FormFiles::of_request(&request).unwrap_err().field, "appResource");
+        assert_eq!(FormFiles::from_request(&request).unwrap_err().field, "appResource");
     }
 }

@@ -203,7 +203,7 @@ fn count(outcome: &'static str) {
 impl Files {
     pub fn new(store: Store, installation: Arc<Installation>, kept: Option<(FileStore, FileSettings)>) -> Self {
         let kept = kept.map(|(objects, settings)| {
-            let objects = objects.of_installation(installation.id);
+            let objects = objects.for_installation(installation.id);
             Kept { objects, settings, owner: StoreOwner::new(store.clone()) }
         });
         let (uploads, downloads) = (Shares::new(UPLOADS), Shares::new(DOWNLOADS));

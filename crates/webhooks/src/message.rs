@@ -99,7 +99,7 @@ impl Change {
     /// Returns the failure code of an end.
     fn failure_code(&self) -> Option<FailureCode> {
         let state = self.known_state().filter(|state| state.is_terminal())?;
-        FailureCode::of_end(state, self.exit_code, self.reason.as_deref(), self.message.as_deref())
+        FailureCode::for_end(state, self.exit_code, self.reason.as_deref(), self.message.as_deref())
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct PrivateToken {
 
 impl PrivateToken {
     /// Returns the token of the directory: a sandbox of an earlier `dev` may still run and require it.
-    pub(super) fn of_sandbox(dir: &Path) -> anyhow::Result<Self> {
+    pub(super) fn for_sandbox(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join("sandbox-token");
         let text = match fs::read_to_string(&path) {
             Ok(text) if !text.is_empty() => text.into(),

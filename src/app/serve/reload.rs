@@ -108,8 +108,8 @@ impl Reload {
             let looked = spawn_blocking(move || {
                 if is_signalled {
                     tracing::info!("SIGHUP received: reading the files again");
-                    service.access.look();
-                    service.encryption.look();
+                    service.access.reload_if_changed();
+                    service.encryption.reload_if_changed();
                 }
                 files.look(&service, is_signalled);
                 files

@@ -130,7 +130,7 @@ async fn a_stored_log_is_read_in_its_own_tenant_only(pool: PgPool) {
     let dir = tempfile::tempdir().unwrap();
     let store = FileStore::open(dir.path().to_str().unwrap()).unwrap();
     let installation = Store::new(pool).installation().await.unwrap().id;
-    let log = store.clone().logs_of_installation(installation).log(format!("blue/{}/{id}/1/driver", &id[7..15]));
+    let log = store.clone().for_logs_of_installation(installation).log(format!("blue/{}/{id}/1/driver", &id[7..15]));
     let text = b"2026-01-02T03:04:05Z of blue\n";
     log.append(&LogChunk::default(), text, LogPosition::default()).await.unwrap();
     log.end(LogEnding::Whole).await.unwrap();

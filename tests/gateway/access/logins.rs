@@ -154,7 +154,7 @@ async fn session(gateway: &Gateway, token: &str) -> Session {
     let credentials =
         Credentials { bearer: Some(token), certificate: None, header: &|_| Ok(None), session: None, address: None };
     let caller = gateway.world.service.authenticator.authenticate(&credentials).await.unwrap();
-    Session::new(caller.principal, caller.tenancy, None, "").of_review(caller.reviewed)
+    Session::new(caller.principal, caller.tenancy, None, "").with_review(caller.reviewed)
 }
 
 #[sqlx::test]

@@ -65,7 +65,7 @@ async fn webhooks_and_keys_of_a_tenant_end_a_week_after_it(pool: PgPool) {
     };
     let change = |file: &str| {
         fs::write(world.file.path(), file).unwrap();
-        world.service.access.look();
+        world.service.access.reload_if_changed();
     };
     let without_red = "authentication: {}\ntenants: {blue: {namespaces: [blue]}}\n";
     assert_eq!(clean_up().await, (2, 2, 2));

@@ -35,7 +35,7 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
     let mut violations = Vec::new();
     browser.call("Page.setBypassCSP", json!({"enabled": true})).await;
     for (width, scheme) in WIDTHS.into_iter().flat_map(|width| ["light", "dark"].map(|scheme| (width, scheme))) {
-        browser.look(width, scheme).await;
+        browser.set_appearance(width, scheme).await;
         for page in &pages {
             browser.open(&site.url(page)).await;
             browser.eval(&format!("{axe}; undefined")).await;

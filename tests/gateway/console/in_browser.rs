@@ -29,7 +29,7 @@ async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
     pages.extend(ids.iter().flat_map(|id| pages_of(id)));
     pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
-        browser.look(width, scheme).await;
+        browser.set_appearance(width, scheme).await;
         for page in &pages {
             browser.open(&site.url(page)).await;
             let beyond = browser.eval("document.documentElement.scrollWidth - innerWidth").await;

@@ -36,7 +36,7 @@ impl Kubernetes {
         let admin = server.admin().await;
         as_podgroups(&admin, &server.gateway().await, namespace).await;
         let cluster = Cluster::new(server.gateway().await, &[namespace.to_owned()])
-            .of_installation(installation())
+            .for_installation(installation())
             .with_pace(WatchPace::default());
         Self { client: admin, namespace: namespace.to_owned(), cluster }
     }

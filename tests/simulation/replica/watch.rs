@@ -109,7 +109,7 @@ impl World {
         match self.rng.below(4) {
             0 if self.replicas[at].watch.as_ref().is_some_and(|watch| watch.connected) => self.read_on(at),
             1 => self.keep_position(at),
-            _ => self.take_in(at),
+            _ => self.process_reports(at),
         }
     }
 
@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Starts processing an item.
-    fn take_in(&mut self, at: usize) {
+    fn process_reports(&mut self, at: usize) {
         let choice = self.rng.below(self.plan.at_once as u64) as usize;
         let Some(watch) = &mut self.replicas[at].watch else { return };
         let mut in_order = (0..).zip(&watch.items).filter(|(_, item)| item.is_in_order());

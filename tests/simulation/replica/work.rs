@@ -297,7 +297,7 @@ impl Task {
 
 fn follow(cause: &Cause) -> Follow {
     match cause {
-        Cause::Seen(seen) => Follow::seen(seen.clone()),
+        Cause::Seen(seen) => Follow::observed(seen.clone()),
         Cause::Missed(row) => Follow::missed(row.clone()),
         Cause::Claim { .. } => unreachable!("a claim is followed by nothing"),
     }

@@ -25,17 +25,17 @@ impl Fault {
     }
 
     /// Creates a fault that has no place.
-    pub fn of_file(message: impl fmt::Display) -> Self {
+    pub fn in_file(message: impl fmt::Display) -> Self {
         Self { line: 0, column: 0, path: String::new(), message: message.to_string() }
     }
 
     /// Creates the fault of a text that isn't YAML, or hasn't the form of the file.
-    pub fn of_form(error: &serde_saphyr::Error) -> Self {
+    pub fn from_yaml(error: &serde_saphyr::Error) -> Self {
         let message = UserMessageFormatter.format_message(error);
         let message = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
         match error.location() {
             Some(location) => Self::at(&location, "", message),
-            None => Self::of_file(message),
+            None => Self::in_file(message),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Faults {
 
     /// Adds a fault that has no place of its own.
     pub(super) fn add_without_place(&mut self, path: impl Into<String>, message: impl fmt::Display) {
-        self.0.push(Fault { path: path.into(), ..Fault::of_file(message) });
+        self.0.push(Fault { path: path.into(), ..Fault::in_file(message) });
     }
 
     /// Returns the access if there is no fault, else all faults in the order of the file.

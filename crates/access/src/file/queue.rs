@@ -205,7 +205,7 @@ fn amount(resource: &Resource, text: &str) -> Result<u64, &'static str> {
 /// Checks the default queue of a tenant, which must be one that the tenant may use. The only one of these is the default without being
 /// named.
 fn default_queue(tenant: &str, text: Option<&Text>, queues: &Queues, faults: &mut Faults) -> Option<String> {
-    let names: Vec<&str> = queues.of_tenant(tenant).map(|queue| queue.name.as_str()).collect();
+    let names: Vec<&str> = queues.for_tenant(tenant).map(|queue| queue.name.as_str()).collect();
     let path = format!("tenants.{tenant}.defaultQueue");
     let Some(text) = text else {
         return match names.as_slice() {

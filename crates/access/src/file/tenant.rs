@@ -213,12 +213,12 @@ fn properties(
             faults.add(&key.referenced, format!("{path}.properties[{:?}]", key.value), *reason);
         }
     }
-    let forced = of_section(forced, &format!("{path}.properties"), &BTreeMap::new(), faults);
-    let defaults = of_section(defaults, &format!("{path}.defaults"), &forced, faults);
+    let forced = read_section(forced, &format!("{path}.properties"), &BTreeMap::new(), faults);
+    let defaults = read_section(defaults, &format!("{path}.defaults"), &forced, faults);
     (forced, defaults)
 }
 
-fn of_section(section: Option<Entries<String>>, path: &str, forced: &Properties, faults: &mut Faults) -> Properties {
+fn read_section(section: Option<Entries<String>>, path: &str, forced: &Properties, faults: &mut Faults) -> Properties {
     let section = section.unwrap_or(Entries(Vec::new()));
     for (key, _) in &section.0 {
         let at = format!("{path}[{:?}]", key.value);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::JwtError;
+use super::error::JwtError;
 
 /// Checks `exp`, `nbf` and `iat`, and returns until when the token is accepted, which is its end and the leeway.
 pub(super) fn check_times(

@@ -3,7 +3,7 @@
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
-use super::{JwtError, json};
+use super::{error::JwtError, json};
 
 /// The greatest size of a token in bytes. Servers accept hardly larger headers.
 const LARGEST: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPubli
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Algorithm, JwtError, compact::Compact, json};
+use super::{algorithm::Algorithm, compact::Compact, error::JwtError, json};
 
 /// The greatest size of a key set in bytes.
 const LARGEST: usize = 256 * 1024;

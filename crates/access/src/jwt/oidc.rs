@@ -4,9 +4,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::{
-    Algorithm, JwtError, KeySet,
+    algorithm::Algorithm,
     claims::{check_audience, check_times},
     compact::Compact,
+    error::JwtError,
+    key_set::KeySet,
 };
 use crate::{
     authentication::OidcIssuer,

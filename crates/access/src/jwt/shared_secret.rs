@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use ring::hmac;
 use thiserror::Error;
 
-use super::{JwtError, claims::check_times, compact::Compact};
+use super::{claims::check_times, compact::Compact, error::JwtError};
 use crate::principal::{Principal, Provider};
 
 /// The subject of a token that names none.

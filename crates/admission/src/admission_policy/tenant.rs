@@ -50,18 +50,18 @@ struct Rule(Validation);
 
 impl Rule {
     /// Creates a rule for pods when they are created. What it concerns can't be changed later.
-    fn of_new_pods(condition: impl AsRef<str>, message: &str) -> Self {
+    fn for_new_pods(condition: impl AsRef<str>, message: &str) -> Self {
         Self(Validation::new(format!("!variables.isNewSparkPod || ({})", condition.as_ref()), message))
     }
 
     /// Creates a rule for pods of this role when they are created.
-    fn of_new_role(role: &str, condition: impl AsRef<str>, message: &str) -> Self {
+    fn for_new_role(role: &str, condition: impl AsRef<str>, message: &str) -> Self {
         let is_of_role = format!("variables.labels[?'spark-role'].orValue('') == {}", literal(role));
-        Self::of_new_pods(format!("!({is_of_role}) || ({})", condition.as_ref()), message)
+        Self::for_new_pods(format!("!({is_of_role}) || ({})", condition.as_ref()), message)
     }
 
     /// Creates a rule for pods when they are created, and when a driver changes them.
-    fn of_new_and_changed_pods(condition: impl AsRef<str>, message: &str) -> Self {
+    fn for_new_and_changed_pods(condition: impl AsRef<str>, message: &str) -> Self {
         let concerned = "variables.isNewSparkPod || variables.isChangedByDriver";
         Self(Validation::new(format!("!({concerned}) || ({})", condition.as_ref()), message))
     }

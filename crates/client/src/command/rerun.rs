@@ -108,7 +108,7 @@ fn with_paths(error: Error) -> Error {
     let Error::Problem(problem) = error else { return error };
     let mut problem: Problem = *problem;
     for error in &mut problem.errors {
-        error.pointer = error.pointer.take().map(|pointer| Path::of_pointer(&pointer).unwrap_or(pointer));
+        error.pointer = error.pointer.take().map(|pointer| Path::from_pointer(&pointer).unwrap_or(pointer));
     }
     if problem.errors.iter().any(|error| error.detail.contains(NOT_STORED)) {
         problem.advice =

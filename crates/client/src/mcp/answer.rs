@@ -26,7 +26,7 @@ pub(super) fn of(result: Result<Value, Error>) -> CallToolResult {
 /// Returns an error of a tool.
 pub(super) fn failed(error: &Error) -> CallToolResult {
     let mut document = match error {
-        Error::Problem(problem) => of_problem(problem),
+        Error::Problem(problem) => describe_problem(problem),
         Error::NoGateway { .. } | Error::Broken { .. } => json!({
             "title": "The gateway can't be reached",
             "detail": error.to_string(),
@@ -38,7 +38,7 @@ pub(super) fn failed(error: &Error) -> CallToolResult {
     CallToolResult::structured_error(json!({ "error": document }))
 }
 
-fn of_problem(problem: &Problem) -> Value {
+fn describe_problem(problem: &Problem) -> Value {
     let mut document = json!({
         "title": problem.title,
         "detail": problem.detail,

@@ -23,7 +23,7 @@ pub(super) struct Run {
 pub(super) fn compare(a: &Run, b: &Run, now: DateTime<Utc>) -> Value {
     let mut differences = Map::new();
     for field in MAPS {
-        let found = of_maps(&a.request[field], &b.request[field]);
+        let found = compare_maps(&a.request[field], &b.request[field]);
         differences.extend((!found.is_empty()).then(|| (field.to_owned(), found.into())));
     }
     let fields: BTreeSet<&String> =
@@ -51,7 +51,7 @@ fn image<'a>(run: &'a Run, key: &str) -> &'a Value {
 }
 
 /// Returns the keys that only one of two objects has, and those whose values differ.
-fn of_maps(a: &Value, b: &Value) -> Map<String, Value> {
+fn compare_maps(a: &Value, b: &Value) -> Map<String, Value> {
     let empty = Map::new();
     let (a, b) = (a.as_object().unwrap_or(&empty), b.as_object().unwrap_or(&empty));
     let only = |of: &Map<String, Value>, other: &Map<String, Value>| -> Map<String, Value> {

@@ -9,7 +9,7 @@ use kube::{
 };
 use sparkgate_submission::Installation;
 
-use crate::{Cluster, Error, call::call, labels, manifest_object::unreadable};
+use crate::{call::call, cluster::Cluster, error::Error, labels, manifest_object::unreadable};
 
 /// The API group of Kueue.
 pub(super) const GROUP: &str = "kueue.x-k8s.io";

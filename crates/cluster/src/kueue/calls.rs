@@ -15,9 +15,9 @@ use super::{
     state::Workload,
 };
 use crate::{
-    Error,
     answer::nothing_of_kubernetes,
     call::{call, find},
+    error::Error,
     manifest_object::{TIMEOUT as WRITE, unreadable},
     pods::is_of_another_uid,
 };

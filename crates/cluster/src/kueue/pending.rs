@@ -57,13 +57,13 @@ pub(super) fn reason(condition: &Condition, spec: &Spec, status: &Status) -> Pen
         "Misconfigured" => PendingReason::Misconfigured,
         "Suspended" => PendingReason::Suspended,
         "WaitingForPodsReady" => PendingReason::WaitingForPodsReady,
-        "Inadmissible" => of_queue(&condition.message),
-        _ => of_sentence(&condition.message, spec, status),
+        "Inadmissible" => reason_from_queue(&condition.message),
+        _ => reason_from_sentence(&condition.message, spec, status),
     }
 }
 
 /// Reads a sentence about a queue (`WorkloadReconciler.Reconcile`).
-fn of_queue(message: &str) -> PendingReason {
+fn reason_from_queue(message: &str) -> PendingReason {
     match message {
         text if text.ends_with("is stopped") || text.ends_with("is inactive") => PendingReason::Suspended,
         _ => PendingReason::Misconfigured,
@@ -72,7 +72,7 @@ fn of_queue(message: &str) -> PendingReason {
 
 /// Reads a sentence of the scheduler (`Assignment.Message`, `Scheduler.nominate`): for each set of pods that doesn't fit, the reasons of
 /// all flavors.
-fn of_sentence(message: &str, spec: &Spec, status: &Status) -> PendingReason {
+fn reason_from_sentence(message: &str, spec: &Spec, status: &Status) -> PendingReason {
     if message.contains("Pending the preemption of") {
         return PendingReason::WaitingForPreemptedWorkloads;
     }
@@ -87,7 +87,7 @@ fn of_sentence(message: &str, spec: &Spec, status: &Status) -> PendingReason {
     }
     let mut sets = message.split("; ").filter_map(|part| {
         let (name, reasons) = part.strip_prefix("couldn't assign flavors to pod set ")?.split_once(": ")?;
-        Some(of_pod_set(name, reasons, spec, status))
+        Some(reason_from_pod_set(name, reasons, spec, status))
     });
     let Some(first) = sets.next() else { return PendingReason::Other };
     // A set that never fits decides.
@@ -105,7 +105,7 @@ fn rank(reason: PendingReason) -> u8 {
 }
 
 /// Each flavor that was tried has a reason. The set fits never only if it fits none of them.
-fn of_pod_set(name: &str, reasons: &str, spec: &Spec, status: &Status) -> PendingReason {
+fn reason_from_pod_set(name: &str, reasons: &str, spec: &Spec, status: &Status) -> PendingReason {
     let set = spec.pod_sets.iter().find(|set| set.name == name);
     let mut exceeds = false;
     for reason in reasons.split(", insufficient ").flat_map(|part| part.split(", flavor ")) {

@@ -12,7 +12,7 @@ use super::{
     admission::Admission,
     api::{DRIVER, EXECUTOR},
 };
-use crate::{Overlay, OverlayError, Placement};
+use crate::manifest::{Overlay, OverlayError, Placement};
 
 /// A `ResourceFlavor`: nodes of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -13,8 +13,8 @@ use sparkgate_submission::{EVICTED_BY_KUEUE, SubmissionId};
 
 use super::api::Kueue;
 use crate::{
-    Error,
     call::call,
+    error::Error,
     executor_pod::EXECUTOR,
     labels,
     manifest_object::TIMEOUT as WRITE,

@@ -11,7 +11,7 @@ use super::{
     pending::{self, PendingReason},
     request::signed_name,
 };
-use crate::{Error, labels};
+use crate::{error::Error, labels};
 
 /// A `Workload` that the gateway owns.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ impl Parts {
         }
         if let Some(evicted) = evicted {
             return WorkloadState::Evicted {
-                reason: EvictionReason::of_word(&evicted.reason),
+                reason: EvictionReason::from_word(&evicted.reason),
                 message: message(evicted),
                 requeue_at: status.requeue_state.as_ref().and_then(|requeue| requeue.requeue_at),
             };
@@ -137,7 +137,7 @@ impl Parts {
 }
 
 impl EvictionReason {
-    fn of_word(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         match word {
             "Preempted" => Self::Preempted,
             "PodsReadyTimeout" => Self::PodsReadyTimeout,

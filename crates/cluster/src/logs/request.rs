@@ -7,8 +7,8 @@ use kube::{Client, client::Body, core::Status};
 
 use super::LogAnswer;
 use crate::{
-    Error,
     answer::{page, sort},
+    error::Error,
 };
 
 /// Bytes of a refusal's body that are read.

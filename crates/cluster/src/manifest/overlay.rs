@@ -17,7 +17,7 @@ use serde_json::Value;
 use sparkgate_spark::{executor_template_of, parse_properties, with_properties};
 
 use self::{error::conflict, objects::Objects};
-use crate::Manifest;
+use crate::manifest::Manifest;
 
 pub use self::{error::OverlayError, placement::Placement};
 

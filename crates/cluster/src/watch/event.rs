@@ -9,7 +9,7 @@ use super::{
     pods::{Event, bookmark},
     sort::{Sorted, sort, sort_pod},
 };
-use crate::{Error, answer};
+use crate::{answer, error::Error};
 use sparkgate_submission::{Installation, error_chain};
 
 /// Why a watch ended early.

@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Cluster, Error, call::call, labels};
+use crate::{call::call, cluster::Cluster, error::Error, labels};
 use sparkgate_submission::Installation;
 
 /// Timeout for a page: it may have a few megabytes, and an API server that has just started reads it from etcd.
@@ -83,7 +83,7 @@ impl Pods {
     }
 
     /// Creates the same scope for the pods of every installation on this cluster.
-    pub(crate) fn of_all_installations(cluster: &Cluster, namespace: Option<&str>) -> Self {
+    pub(crate) fn for_all_installations(cluster: &Cluster, namespace: Option<&str>) -> Self {
         Self { selector: labels::SUBMISSION_ID.into(), ..Self::new(cluster, namespace) }
     }
 

@@ -14,7 +14,7 @@ use super::{
     report::{PodKey, WatchItem, WatchReport},
     sort::{Key, Sorted, sort},
 };
-use crate::Error;
+use crate::error::Error;
 use sparkgate_submission::{ExecutorKey, error_chain};
 
 pub(super) struct Scope {

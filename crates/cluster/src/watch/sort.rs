@@ -32,14 +32,14 @@ pub(super) fn sort(text: &str, gone: bool, installation: Option<&Installation>) 
 
 /// Does the same for a pod that has been parsed.
 pub(super) fn sort_pod(pod: SlimPod, gone: bool, installation: Option<&Installation>) -> Sorted {
-    let driver = observe::observation(&pod, gone, installation).map(|seen| {
-        let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
-        (WatchReport::Driver(Box::new(seen)), key)
+    let driver = observe::observation(&pod, gone, installation).map(|observed| {
+        let key = Key::Driver((observed.submission.clone(), observed.attempt, observed.pod_uid.clone()));
+        (WatchReport::Driver(Box::new(observed)), key)
     });
     let executor = || {
-        let seen = executor_pod::observation(&pod, gone)?;
-        let key = Key::Executor(seen.key());
-        Some((WatchReport::Executor(Box::new(seen)), key))
+        let observed = executor_pod::observation(&pod, gone)?;
+        let key = Key::Executor(observed.key());
+        Some((WatchReport::Executor(Box::new(observed)), key))
     };
     let (report, key) = driver.or_else(executor).unzip();
     Sorted { report, key, resource_version: pod.metadata.resource_version }

@@ -18,7 +18,7 @@ pub(super) async fn record(store: Store, ended: Vec<(String, i32)>) {
 
 fn record_one(ended: &EndedTrace) {
     let Some(last) = ended.attempts.last() else { return };
-    let span = Span::of_past("submission", &ended.trace, ended.created_at.into(), || {
+    let span = Span::for_past("submission", &ended.trace, ended.created_at.into(), || {
         [
             KeyValue::new(attribute::SUBMISSION_ID, ended.id.to_string()),
             KeyValue::new(attribute::TENANT, ended.tenant.clone()),
@@ -60,7 +60,7 @@ fn mark(span: &Span, attempt: &AttemptRecord) {
     if let Some(exit_code) = exit_code {
         span.set(attribute::EXIT_CODE, i64::from(*exit_code));
     }
-    let Some(code) = FailureCode::of_end(*state, *exit_code, reason.as_deref(), message.as_deref()) else { return };
+    let Some(code) = FailureCode::for_end(*state, *exit_code, reason.as_deref(), message.as_deref()) else { return };
     span.set(attribute::FAILURE_CODE, code.as_str());
     if *state != State::Killed {
         span.fail(code.as_str());

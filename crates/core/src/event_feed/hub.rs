@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 
-use super::ring::{Next, PublishedEvent, Ring};
+use super::ring::{FeedEvent, Next, Ring};
 use sparkgate_store::{Event, Horizon, LostNumbers};
 
 /// Events in memory. One usually takes some hundred bytes, and never more than some kilobytes.
@@ -132,11 +132,11 @@ impl Hub {
     }
 
     /// Appends a page of events. `end`: the page is the last one of the events up to this number.
-    pub(super) fn take_in(&self, page: Vec<Event>, end: Option<i64>) {
+    pub(super) fn push_page(&self, page: Vec<Event>, end: Option<i64>) {
         self.set(|ring| {
             for event in page {
                 if let Some(sequence) = event.sequence {
-                    ring.push(PublishedEvent::new(sequence, event));
+                    ring.push(FeedEvent::new(sequence, event));
                 }
             }
             if let Some(end) = end.filter(|end| ring.newest() < *end) {

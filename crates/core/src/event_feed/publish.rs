@@ -135,7 +135,7 @@ impl EventFeed {
             }
             let page = self.store.new_events(from, PAGE).await?;
             let is_last = page.len() < PAGE as usize;
-            hub.take_in(page, is_last.then_some(last));
+            hub.push_page(page, is_last.then_some(last));
         }
     }
 

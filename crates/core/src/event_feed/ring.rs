@@ -9,13 +9,13 @@ use sparkgate_store::Event;
 
 /// An event that is sent to subscribers.
 #[derive(Debug)]
-pub struct PublishedEvent {
+pub struct FeedEvent {
     pub sequence: i64,
     pub event: Event,
     text: OnceLock<String>,
 }
 
-impl PublishedEvent {
+impl FeedEvent {
     pub(super) fn new(sequence: i64, event: Event) -> Arc<Self> {
         Arc::new(Self { sequence, event, text: OnceLock::new() })
     }
@@ -30,7 +30,7 @@ impl PublishedEvent {
 #[derive(Debug)]
 pub(super) enum Next {
     /// The events that follow.
-    Here(Vec<Arc<PublishedEvent>>),
+    Here(Vec<Arc<FeedEvent>>),
     /// The following events are older than the ring; this is the newest number.
     Older(i64),
     /// No newer event.
@@ -39,7 +39,7 @@ pub(super) enum Next {
 
 #[derive(Debug)]
 pub(super) struct Ring {
-    events: VecDeque<Arc<PublishedEvent>>,
+    events: VecDeque<Arc<FeedEvent>>,
     newest: i64,
     capacity: usize,
 }
@@ -60,7 +60,7 @@ impl Ring {
     }
 
     /// Appends the next event, and removes the oldest if the ring is full.
-    pub(super) fn push(&mut self, event: Arc<PublishedEvent>) {
+    pub(super) fn push(&mut self, event: Arc<FeedEvent>) {
         if event.sequence != self.newest + 1 {
             // The events between them were deleted before this replica read them.
             self.events.clear();
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use sparkgate_store::About;
 
-    fn event(sequence: i64) -> Arc<PublishedEvent> {
+    fn event(sequence: i64) -> Arc<FeedEvent> {
         let of = About {
             tenant: String::new(),
             principal: String::new(),
@@ -111,7 +111,7 @@ mod tests {
             at: DateTime::UNIX_EPOCH,
             of,
         };
-        PublishedEvent::new(sequence, event)
+        FeedEvent::new(sequence, event)
     }
 
     fn numbers(ring: &Ring, after: i64) -> Option<Vec<i64>> {

@@ -8,7 +8,7 @@ use super::{
     EventFeed,
     filter::EventFilter,
     hub::{Newest, Place},
-    ring::{Next, PublishedEvent},
+    ring::{FeedEvent, Next},
 };
 use sparkgate_common::{detached::detached, error::Error, rate_limits::Exceeded, tenant_slots::TenantSlot};
 use sparkgate_store::Event;
@@ -96,7 +96,7 @@ impl Subscription {
     ///
     /// # Errors
     /// [`Interrupted::Expired`], [`Interrupted::Closing`], or an error of the database.
-    pub async fn pull(&mut self) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
+    pub async fn pull(&mut self) -> Result<Vec<Arc<FeedEvent>>, Interrupted> {
         let hub = &self.feed.hub;
         if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
@@ -134,7 +134,7 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`Subscription::pull`].
-    pub async fn next(&mut self) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
+    pub async fn next(&mut self) -> Result<Vec<Arc<FeedEvent>>, Interrupted> {
         loop {
             let events = self.pull().await?;
             if !events.is_empty() {
@@ -155,7 +155,7 @@ impl Subscription {
     }
 
     /// Reads a page of the events up to `newest` from the database. Numbers have no gaps, so a missing one was deleted.
-    async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
+    async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<FeedEvent>>, Interrupted> {
         let (feed, cursor) = (self.feed.clone(), self.cursor);
         let page = detached(async move {
             let _turn = feed.hub.catching_up.acquire().await;
@@ -166,7 +166,7 @@ impl Subscription {
         if !is_whole(self.cursor, newest, &page) {
             return Err(Interrupted::Expired(self.cursor));
         }
-        Ok(page.into_iter().filter_map(|event| Some(PublishedEvent::new(event.sequence?, event))).collect())
+        Ok(page.into_iter().filter_map(|event| Some(FeedEvent::new(event.sequence?, event))).collect())
     }
 }
 

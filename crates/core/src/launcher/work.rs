@@ -82,7 +82,7 @@ fn count(task: Task, result: &'static str) {
 /// Returns the span of work for a submission, in the trace that the submission belongs to.
 fn span_of(claimed: &Claimed) -> Span {
     let name = if claimed.task == Task::Launch { "launch" } else { "kill" };
-    Span::of_submission(name, SpanKind::Consumer, claimed.trace.as_deref(), || {
+    Span::for_submission(name, SpanKind::Consumer, claimed.trace.as_deref(), || {
         [
             KeyValue::new(attribute::SUBMISSION_ID, claimed.id.to_string()),
             KeyValue::new(attribute::ATTEMPT, i64::from(claimed.attempt)),

@@ -114,7 +114,7 @@ impl Leadership {
                 if put_off.is_empty() { Ok(()) } else { self.store.put_clean_up_off(&put_off, PUT_OFF).await };
             ended.deleted += deleted.len();
             ended.put_off += put_off.len();
-            self.silent.note(namespace, ended.unanswered.is_none());
+            self.silent.record_answer(namespace, ended.unanswered.is_none());
             noted?;
             postponed?;
             if ended.unanswered.is_some() {

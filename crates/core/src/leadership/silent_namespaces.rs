@@ -35,7 +35,7 @@ impl SilentNamespaces {
     }
 
     /// Records whether calls for a namespace were answered. The pause doubles each time that they weren't.
-    pub(super) fn note(&self, namespace: &str, is_answered: bool) {
+    pub(super) fn record_answer(&self, namespace: &str, is_answered: bool) {
         let mut all = self.all();
         if is_answered {
             all.remove(namespace);
@@ -62,13 +62,13 @@ mod tests {
     async fn a_silent_namespace_waits_for_longer_each_time() {
         let silent = SilentNamespaces::default();
         for pause in [30, 60, 120, 240, 480, 600, 600] {
-            silent.note("a", false);
+            silent.record_answer("a", false);
             advance(Duration::from_secs(pause - 1)).await;
             assert_eq!(silent.paused(), ["a"]);
             advance(Duration::from_secs(2)).await;
             assert!(silent.paused().is_empty() && silent.is_silent("a"), "it has one try");
         }
-        silent.note("a", true);
+        silent.record_answer("a", true);
         assert!(!silent.is_silent("a"));
     }
 }

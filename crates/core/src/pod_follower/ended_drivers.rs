@@ -54,16 +54,18 @@ impl EndedDrivers {
     }
 
     /// Takes in one observation of a driver pod.
-    pub(super) fn note(&self, namespace: Option<&str>, seen: &PodObservation) {
+    pub(super) fn record_observation(&self, namespace: Option<&str>, observed: &PodObservation) {
         let mut scopes = self.scopes();
         let scope = scopes.entry(namespace.map(str::to_owned)).or_default();
-        let is_done = if seen.gone { scope.done.remove(&seen.pod_uid) } else { scope.done.contains(&seen.pod_uid) };
-        if is_done || !(seen.is_over() || seen.gone) || scope.waiting.contains_key(&seen.pod_uid) {
+        let is_done =
+            if observed.gone { scope.done.remove(&observed.pod_uid) } else { scope.done.contains(&observed.pod_uid) };
+        if is_done || !(observed.is_over() || observed.gone) || scope.waiting.contains_key(&observed.pod_uid) {
             return;
         }
-        let (submission, attempt, namespace) = (seen.submission.clone(), seen.attempt, seen.namespace.clone());
+        let (submission, attempt, namespace) =
+            (observed.submission.clone(), observed.attempt, observed.namespace.clone());
         let ended = Ended { submission, attempt, namespace, since: Instant::now() };
-        scope.waiting.insert(seen.pod_uid.clone(), ended);
+        scope.waiting.insert(observed.pod_uid.clone(), ended);
     }
 
     /// Returns the drivers that ended at least `patience` ago, with their uids.

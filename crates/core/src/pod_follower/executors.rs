@@ -22,8 +22,8 @@ pub struct Executors {
 
 impl Executors {
     /// Takes in one observation of an executor's pod. Repeating it is harmless.
-    pub fn note(&self, namespace: Option<&str>, seen: &ExecutorObservation) {
-        self.within(namespace, |scope| scope.note(seen));
+    pub fn record_observation(&self, namespace: Option<&str>, observed: &ExecutorObservation) {
+        self.within(namespace, |scope| scope.note(observed));
     }
 
     /// Takes in a full list: the pods of these executors exist. [`PodFollower::flush_executors`](super::PodFollower::flush_executors) looks up all others.

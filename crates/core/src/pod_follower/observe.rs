@@ -9,7 +9,7 @@ use std::{
 use futures::{StreamExt, stream};
 use tokio::time::sleep;
 
-use super::{PodFollower, label, set_aside::Sight};
+use super::{PodFollower, label, set_aside::Observation};
 use crate::effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject};
 use sparkgate_cluster::{PodKey, WatchReport};
 use sparkgate_common::{
@@ -38,33 +38,33 @@ const SET_ASIDE_PAUSE_MAX: Duration = Duration::from_secs(10);
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// A submission, and what the watch reports about it.
-type Sights = (SubmissionId, Vec<Sight>);
+type Observations = (SubmissionId, Vec<Observation>);
 
 impl PodFollower {
     /// Processes observations of the watch of `namespace` (`None`: of all) in order, and retries until they are processed:
     /// while the database or the cluster is unavailable everything waits, because the watch doesn't repeat observations. An
     /// observation that waits for one row alone is set aside. Processing an observation twice is harmless, so this future may
     /// be dropped at any time.
-    pub async fn take_in(
+    pub async fn process_reports(
         self: &Arc<Self>,
         namespace: Option<&str>,
         batch: impl IntoIterator<Item = impl Into<Option<WatchReport>>>,
     ) {
         let mut drivers: HashMap<SubmissionId, Vec<PodObservation>> = HashMap::new();
-        for seen in batch {
-            let seen = seen.into();
-            if let Some(report) = &seen {
+        for observed in batch {
+            let observed = observed.into();
+            if let Some(report) = &observed {
                 self.witness.observe(namespace, report);
                 self.note_room(namespace, report);
             }
-            match seen {
+            match observed {
                 Some(WatchReport::Driver(pod)) => {
-                    self.ended_drivers.note(namespace, &pod);
+                    self.ended_drivers.record_observation(namespace, &pod);
                     drivers.entry(pod.submission.clone()).or_default().push(*pod);
                 }
-                Some(WatchReport::Executor(pod)) => self.executors.note(namespace, &pod),
+                Some(WatchReport::Executor(pod)) => self.executors.record_observation(namespace, &pod),
                 Some(WatchReport::Listed { drivers: listed, executors }) => {
-                    self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
+                    self.process_drivers(namespace, std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
                     self.executors.listed(namespace, executors);
                     metrics().watch_lists.with([label(namespace)]).inc();
@@ -81,7 +81,7 @@ impl PodFollower {
             }
             self.health.watch.works(namespace);
         }
-        self.take_in_drivers(namespace, drivers).await;
+        self.process_drivers(namespace, drivers).await;
     }
 
     /// Lets the next submission of a namespace try whose quota had no room, once a pod there has ended.
@@ -99,26 +99,26 @@ impl PodFollower {
     }
 
     /// Returns whether all observations of a watch are processed and written.
-    pub fn is_taken_in(&self, namespace: Option<&str>) -> bool {
+    pub fn is_caught_up(&self, namespace: Option<&str>) -> bool {
         self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
     }
 
-    async fn take_in_drivers(
+    async fn process_drivers(
         self: &Arc<Self>,
         namespace: Option<&str>,
-        seen: HashMap<SubmissionId, Vec<PodObservation>>,
+        observed: HashMap<SubmissionId, Vec<PodObservation>>,
     ) {
         // One statement for all submissions: a list contains every pod, and most of them have not changed.
-        let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
+        let ids: Vec<&str> = observed.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
-        let seen = seen.into_iter().filter_map(|(id, pods)| {
+        let observed = observed.into_iter().filter_map(|(id, pods)| {
             self.note_side_cars(pods.last()?);
             let first = pods.first()?;
-            let first = Follow::seen(Box::new(first.clone())).knowing(rows.remove(&id));
+            let first = Follow::observed(Box::new(first.clone())).knowing(rows.remove(&id));
             let is_news = pods.len() > 1 || *first.effect() != Effect::Settle(Settled::Done);
-            is_news.then(|| (Some(first), (id, pods.into_iter().map(|pod| Sight::Pod(Box::new(pod))).collect())))
+            is_news.then(|| (Some(first), (id, pods.into_iter().map(|pod| Observation::Pod(Box::new(pod))).collect())))
         });
-        self.take_sights(namespace, seen.collect()).await;
+        self.process_observations(namespace, observed.collect()).await;
     }
 
     /// Finds, after a full list, the live submissions whose pod was not in it.
@@ -138,7 +138,7 @@ impl PodFollower {
             let here = namespace.is_none_or(|name| name == live.namespace);
             here && !listed.contains(&(live.id.clone(), live.attempt, uid))
         });
-        let missing = missing.map(|live| (None, (live.id.clone(), vec![Sight::Missed(Box::new(live))])));
+        let missing = missing.map(|live| (None, (live.id.clone(), vec![Observation::Missed(Box::new(live))])));
         let missing: Vec<_> = missing.collect();
         // Another cluster has none of the pods, so missing pods would prove nothing. Until it is known which cluster this is,
         // everything waits: the next list is minutes away.
@@ -148,29 +148,29 @@ impl PodFollower {
             }
             sleep(PAUSE).await;
         }
-        self.take_sights(namespace, missing).await;
+        self.process_observations(namespace, missing).await;
     }
 
     /// Processes the observations of each submission. A machine for the first observation may already exist.
-    async fn take_sights(self: &Arc<Self>, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
-        let all = all.into_iter().filter_map(|(first, (id, seen))| {
-            let seen = self.set_aside.behind(namespace, &id, seen)?;
-            Some((first, (id, seen)))
+    async fn process_observations(self: &Arc<Self>, namespace: Option<&str>, all: Vec<(Option<Follow>, Observations)>) {
+        let all = all.into_iter().filter_map(|(first, (id, observed))| {
+            let observed = self.set_aside.behind(namespace, &id, observed)?;
+            Some((first, (id, observed)))
         });
         let mut all: Vec<_> = all.collect();
         if self.set_aside.is_wary() {
             self.set_locked_aside(namespace, &mut all).await;
         }
         let traces = self.traces(all.iter().map(|(_, (id, _))| id)).await;
-        let each = async |(mut first, (id, seen)): (Option<Follow>, Sights)| {
-            for (place, sight) in seen.iter().enumerate() {
-                let span = span_of(sight, traces.get(&id));
+        let each = async |(mut first, (id, observed)): (Option<Follow>, Observations)| {
+            for (place, observation) in observed.iter().enumerate() {
+                let span = span_of(observation, traces.get(&id));
                 // Later observations are judged by the row as the first one left it.
-                let taken = span.enter(self.until_taken(namespace, sight, first.take())).await;
+                let taken = span.enter(self.until_taken(namespace, observation, first.take())).await;
                 // What follows in a task of its own is below it, and not a part of it.
                 span.end();
                 let Err(error) = taken else { continue };
-                if self.set_aside(namespace, &id, &seen[place..], &error) {
+                if self.set_aside(namespace, &id, &observed[place..], &error) {
                     return;
                 }
                 tracing::error!(submission = %id, "pod observation given up until the next list: {}", error_chain(&error));
@@ -181,21 +181,30 @@ impl PodFollower {
 
     /// Sets aside the observations of locked rows. After a row was found locked, more may be: one statement that doesn't wait
     /// finds them, before all connections wait for locks.
-    async fn set_locked_aside(self: &Arc<Self>, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
+    async fn set_locked_aside(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        all: &mut Vec<(Option<Follow>, Observations)>,
+    ) {
         let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
         let Ok(locked) = self.store.locked(&ids).await else { return };
         let why = Error::Unanswered("its row is locked".to_owned());
-        all.retain(|(_, (id, seen))| !(locked.contains(id) && self.set_aside(namespace, id, seen, &why)));
+        all.retain(|(_, (id, observed))| !(locked.contains(id) && self.set_aside(namespace, id, observed, &why)));
     }
 
     /// Retries until the observation is evaluated and the result is committed. An error concerns this submission alone: the
     /// observation has to be set aside.
-    async fn until_taken(&self, namespace: Option<&str>, sight: &Sight, first: Option<Follow>) -> Result<(), Error> {
+    async fn until_taken(
+        &self,
+        namespace: Option<&str>,
+        observation: &Observation,
+        first: Option<Follow>,
+    ) -> Result<(), Error> {
         let mut first = first;
         let (mut pauses, mut tries) = (Pauses::new(PAUSE, PAUSE_MAX), 0);
         loop {
-            let machine = first.take().unwrap_or_else(|| sight.machine());
-            let Err(error) = self.follow(&sight.subject(), machine).await else { return Ok(()) };
+            let machine = first.take().unwrap_or_else(|| observation.machine());
+            let Err(error) = self.follow(&observation.subject(), machine).await else { return Ok(()) };
             if error.is_contention() {
                 self.set_aside.be_wary();
                 if self.set_aside.has_room(namespace) {
@@ -211,23 +220,29 @@ impl PodFollower {
                 return Err(error);
             }
             let pause = pauses.next_pause();
-            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "storing a pod observation failed: {}", error_chain(&error));
+            tracing::warn!(submission = %observation.subject().id, retry_in = ?pause, "storing a pod observation failed: {}", error_chain(&error));
             sleep(pause).await;
         }
     }
 
     /// Sets aside the observations of a submission, in order, and starts a task that retries them. Returns `false` if too many
     /// are set aside already, or if no watch of this scope runs.
-    fn set_aside(self: &Arc<Self>, namespace: Option<&str>, id: &SubmissionId, seen: &[Sight], why: &Error) -> bool {
+    fn set_aside(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        id: &SubmissionId,
+        observed: &[Observation],
+        why: &Error,
+    ) -> bool {
         let (follower, scope, submission) = (self.clone(), namespace.map(str::to_owned), id.clone());
         let retry = async move { follower.take_what_is_set_aside(scope.as_deref(), &submission).await };
-        self.set_aside.add(namespace, id, seen, why, retry)
+        self.set_aside.add(namespace, id, observed, why, retry)
     }
 
     async fn take_what_is_set_aside(&self, namespace: Option<&str>, id: &SubmissionId) {
-        while let Some(sight) = self.set_aside.first(namespace, id) {
-            let span = span_of(&sight, self.traces([id]).await.get(id));
-            span.enter(self.until_taken_at_last(id, &sight)).await;
+        while let Some(observation) = self.set_aside.first(namespace, id) {
+            let span = span_of(&observation, self.traces([id]).await.get(id));
+            span.enter(self.until_taken_at_last(id, &observation)).await;
             span.end();
             self.set_aside.taken(namespace, id);
         }
@@ -243,7 +258,7 @@ impl PodFollower {
         if ids.is_empty() { HashMap::new() } else { self.store.traces(&ids).await.unwrap_or_default() }
     }
 
-    async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
+    async fn until_taken_at_last(&self, id: &SubmissionId, observation: &Observation) {
         let mut pauses = Pauses::new(PAUSE, SET_ASIDE_PAUSE_MAX);
         let (mut pause, mut tries) = (pauses.next_pause(), 0);
         loop {
@@ -253,7 +268,7 @@ impl PodFollower {
             if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
                 continue;
             }
-            let Err(error) = self.take(sight).await else { return };
+            let Err(error) = self.take(observation).await else { return };
             if !error.is_contention() {
                 tries += 1;
             }
@@ -265,8 +280,8 @@ impl PodFollower {
     }
 
     /// Processes one observation, without a retry.
-    async fn take(&self, sight: &Sight) -> Result<(), Error> {
-        self.follow(&sight.subject(), sight.machine()).await
+    async fn take(&self, observation: &Observation) -> Result<(), Error> {
+        self.follow(&observation.subject(), observation.machine()).await
     }
 
     /// Runs a machine until its decision is committed. Its writes to the pod follow in a task of their own, so that a pod that
@@ -320,9 +335,9 @@ fn is_over(phase: Phase) -> bool {
 }
 
 /// Returns the span of an observation, in the trace that its submission belongs to.
-fn span_of(sight: &Sight, trace: Option<&String>) -> Span {
-    Span::of_submission("follow", SpanKind::Consumer, trace.map(String::as_str), || {
-        let Subject { id, attempt, namespace, pod, .. } = sight.subject();
+fn span_of(observation: &Observation, trace: Option<&String>) -> Span {
+    Span::for_submission("follow", SpanKind::Consumer, trace.map(String::as_str), || {
+        let Subject { id, attempt, namespace, pod, .. } = observation.subject();
         [
             KeyValue::new(attribute::SUBMISSION_ID, id.to_string()),
             KeyValue::new(attribute::ATTEMPT, i64::from(attempt)),
@@ -338,12 +353,19 @@ fn given_up(subject: &Subject<'_>, settled: &Settled) {
     }
 }
 
-impl Sight {
+impl Observation {
     fn subject(&self) -> Subject<'_> {
         match self {
-            Self::Pod(seen) => {
-                let PodObservation { submission, attempt, namespace, pod, .. } = &**seen;
-                Subject { id: submission, attempt: *attempt, namespace, pod, held: seen.holds_finalizer, claim: None }
+            Self::Pod(observed) => {
+                let PodObservation { submission, attempt, namespace, pod, .. } = &**observed;
+                Subject {
+                    id: submission,
+                    attempt: *attempt,
+                    namespace,
+                    pod,
+                    held: observed.holds_finalizer,
+                    claim: None,
+                }
             }
             Self::Missed(live) => {
                 let Live { id, attempt, namespace, pod, .. } = &**live;
@@ -354,7 +376,7 @@ impl Sight {
 
     fn machine(&self) -> Follow {
         match self {
-            Self::Pod(seen) => Follow::seen(seen.clone()),
+            Self::Pod(observed) => Follow::observed(observed.clone()),
             // The cause of a kill, if there is one, is read when it matters.
             Self::Missed(live) => Follow::missed(Row {
                 state: live.state,

@@ -28,13 +28,13 @@ pub(super) struct SetAside {
 #[derive(Debug, Default)]
 struct Scope {
     /// In the order of observation.
-    waiting: HashMap<SubmissionId, VecDeque<Sight>>,
+    waiting: HashMap<SubmissionId, VecDeque<Observation>>,
     tasks: JoinSet<()>,
 }
 
 /// What the watch reports about a submission.
 #[derive(Debug, Clone)]
-pub(super) enum Sight {
+pub(super) enum Observation {
     Pod(Box<PodObservation>),
     /// A full list doesn't contain its pod.
     Missed(Box<Live>),
@@ -74,11 +74,16 @@ impl SetAside {
     }
 
     /// Appends observations to those already set aside for the same submission. Returns them if there are none.
-    pub(super) fn behind(&self, namespace: Option<&str>, id: &SubmissionId, seen: Vec<Sight>) -> Option<Vec<Sight>> {
+    pub(super) fn behind(
+        &self,
+        namespace: Option<&str>,
+        id: &SubmissionId,
+        observed: Vec<Observation>,
+    ) -> Option<Vec<Observation>> {
         let mut scopes = self.scopes();
         let waiting = scopes.get_mut(&namespace.map(str::to_owned)).and_then(|scope| scope.waiting.get_mut(id));
-        let Some(waiting) = waiting else { return Some(seen) };
-        waiting.extend(seen);
+        let Some(waiting) = waiting else { return Some(observed) };
+        waiting.extend(observed);
         None
     }
 
@@ -88,7 +93,7 @@ impl SetAside {
         &self,
         namespace: Option<&str>,
         id: &SubmissionId,
-        seen: &[Sight],
+        observed: &[Observation],
         why: &Error,
         retry: impl Future<Output = ()> + Send + 'static,
     ) -> bool {
@@ -98,7 +103,7 @@ impl SetAside {
             return false;
         }
         tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", error_chain(why));
-        scope.waiting.entry(id.clone()).or_default().extend(seen.iter().cloned());
+        scope.waiting.entry(id.clone()).or_default().extend(observed.iter().cloned());
         while scope.tasks.try_join_next().is_some() {}
         scope.tasks.spawn(retry);
         true
@@ -116,7 +121,7 @@ impl SetAside {
     }
 
     /// Returns the oldest observation of a submission. If there is none, removes the submission.
-    pub(super) fn first(&self, namespace: Option<&str>, id: &SubmissionId) -> Option<Sight> {
+    pub(super) fn first(&self, namespace: Option<&str>, id: &SubmissionId) -> Option<Observation> {
         let mut scopes = self.scopes();
         let waiting = &mut scopes.get_mut(&namespace.map(str::to_owned))?.waiting;
         let first = waiting.get(id).and_then(VecDeque::front).cloned();

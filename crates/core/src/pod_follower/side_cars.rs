@@ -24,22 +24,22 @@ impl PodFollower {
 
     /// Schedules a check, one minute later, of a driver pod that still runs though its driver has ended. After a restart, the
     /// initial list of the watch shows the pod again.
-    pub(super) fn note_side_cars(self: &Arc<Self>, seen: &PodObservation) {
-        if !still_runs(seen) || !self.with_side_cars(|uids| uids.insert(seen.pod_uid.clone())) {
+    pub(super) fn note_side_cars(self: &Arc<Self>, observed: &PodObservation) {
+        if !still_runs(observed) || !self.with_side_cars(|uids| uids.insert(observed.pod_uid.clone())) {
             return;
         }
-        let (follower, seen) = (self.clone(), Box::new(seen.clone()));
+        let (follower, observed) = (self.clone(), Box::new(observed.clone()));
         tokio::spawn(async move {
             for _ in 0..TRIES {
                 sleep(PATIENCE).await;
-                match follower.end_side_cars(&seen).await {
+                match follower.end_side_cars(&observed).await {
                     Ok(()) => break,
                     Err(error) => {
-                        tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "deleting a driver pod with sidecars failed: {}", error_chain(&error));
+                        tracing::warn!(submission = %observed.submission, retry_in = ?PATIENCE, "deleting a driver pod with sidecars failed: {}", error_chain(&error));
                     }
                 }
             }
-            follower.with_side_cars(|uids| uids.remove(&seen.pod_uid));
+            follower.with_side_cars(|uids| uids.remove(&observed.pod_uid));
         });
     }
 
@@ -48,8 +48,8 @@ impl PodFollower {
     ///
     /// # Errors
     /// The cluster or the database can't be read, or the pod can't be deleted.
-    pub async fn end_side_cars(&self, seen: &PodObservation) -> Result<(), Error> {
-        let PodObservation { submission: id, attempt, namespace, pod, pod_uid, .. } = seen;
+    pub async fn end_side_cars(&self, observed: &PodObservation) -> Result<(), Error> {
+        let PodObservation { submission: id, attempt, namespace, pod, pod_uid, .. } = observed;
         let Some(row) = self.store.row(id).await? else { return Ok(()) };
         if !row.state.is_terminal() && row.attempt <= *attempt {
             return Ok(());
@@ -70,7 +70,7 @@ impl PodFollower {
 }
 
 /// Returns whether a pod runs only because of containers other than the driver container.
-fn still_runs(seen: &PodObservation) -> bool {
-    let ended = matches!(seen.container, Container::Terminated { .. });
-    ended && seen.phase == Phase::Running && !seen.deleting && !seen.gone
+fn still_runs(observed: &PodObservation) -> bool {
+    let ended = matches!(observed.container, Container::Terminated { .. });
+    ended && observed.phase == Phase::Running && !observed.deleting && !observed.gone
 }

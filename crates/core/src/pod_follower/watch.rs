@@ -115,14 +115,14 @@ impl PodFollower {
                     let Some(batch) = batch else { return };
                     position = batch.iter().rev().find_map(|item| item.resource_version.clone()).or(position);
                     doing.with(|Since { broken, busy }| {
-                        for shown in &batch {
-                            let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
+                        for item in &batch {
+                            let is_broken = matches!(item.report, Some(WatchReport::Broken { .. }));
                             *broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
                         }
                         *busy = Some(Instant::now());
                     });
                     self.health.watch.falls_behind(scope);
-                    self.take_in(scope, batch.into_iter().map(|shown| shown.report)).await;
+                    self.process_reports(scope, batch.into_iter().map(|item| item.report)).await;
                     if !self.executors.batch_is_full(scope) {
                         continue;
                     }
@@ -133,7 +133,7 @@ impl PodFollower {
                 tracing::warn!("writing executors failed: {}", error_chain(&error));
                 continue;
             }
-            if !self.is_taken_in(scope) {
+            if !self.is_caught_up(scope) {
                 continue;
             }
             if doing.with(|since| since.broken.is_none()) {

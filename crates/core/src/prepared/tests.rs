@@ -5,7 +5,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
 /// Returns the trace context of a request with these headers.
 fn trace(tracestate: &str) -> TraceContext {
-    TraceContext::of_headers(PARENT, tracestate).unwrap()
+    TraceContext::from_headers(PARENT, tracestate).unwrap()
 }
 
 fn prepared(properties: &[(&str, &str)], variables: &[(&str, &str)]) -> PreparedSubmission {

@@ -46,7 +46,7 @@ impl FailureReason {
 
     /// Derives the reason of an attempt that ended; `None` if it finished.
     pub fn ended(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
-        let code = FailureCode::of_end(state, exit_code, reason, message)?;
+        let code = FailureCode::for_end(state, exit_code, reason, message)?;
         let mut message = message.map_or_else(|| format!("the driver ended as {state}"), str::to_owned);
         if state == State::Failed && exit_code == Some(137) && code == FailureCode::ApplicationError {
             message += OF_MEMORY;
@@ -57,7 +57,7 @@ impl FailureReason {
     }
 
     fn waiting(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
-        let code = FailureCode::of_waiting(state, reason, message);
+        let code = FailureCode::for_wait(state, reason, message);
         let nothing_wrong = match state {
             State::Queued => "it waits to be launched",
             State::Launching => "its objects are being created",
@@ -73,7 +73,7 @@ impl FailureReason {
     fn learn_from_events(&mut self, state: State) {
         let newest = self.events.iter().max_by_key(|event| event.at).filter(|event| event.kind == "Warning");
         let Some(event) = newest.filter(|_| self.code == FailureCode::Starting) else { return };
-        let code = FailureCode::of_waiting(state, Some(&event.reason), None);
+        let code = FailureCode::for_wait(state, Some(&event.reason), None);
         if code != FailureCode::Starting {
             (self.code, self.message, self.reason) = (code, event.message.clone(), Some(event.reason.clone()));
         }

@@ -68,7 +68,7 @@ impl Submissions {
         aim(caller, &expanded.request);
         let rules = rules(caller, &expanded.request)?;
         caller.aims_at(&rules.tenant.name);
-        let mut prepared = PreparedSubmission::of_tenant(expanded, options, &rules.spark, Some(&rules))?;
+        let mut prepared = PreparedSubmission::for_tenant(expanded, options, &rules.spark, Some(&rules))?;
         if let Some(trace) = TraceContext::current() {
             prepared.continue_trace(&trace);
         }

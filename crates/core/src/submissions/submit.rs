@@ -106,7 +106,7 @@ impl Submissions {
         let unknown = prepared.unknown(&misspelt).join(", ");
         let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(prepared.ignored()).collect();
         if let Some(key) = &prepared.options.idempotency_key
-            && let Some((found, before)) = self.store.of_key(&space, key).await?
+            && let Some((found, before)) = self.store.find_by_key(&space, key).await?
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }

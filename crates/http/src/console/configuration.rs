@@ -93,8 +93,8 @@ fn properties(request: &Value, objects: Option<&[Value]>, origins: Option<&BTree
         .collect();
     let unknown = if origins.is_some() { REQUEST } else { "request or defaults" };
     let mut rows: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
-    let of_driver = objects.map(of_driver).unwrap_or_default();
-    for (key, value) in &of_driver {
+    let driver_properties = objects.map(driver_properties).unwrap_or_default();
+    for (key, value) in &driver_properties {
         let of_ours = key.starts_with("spark.kubernetes.executor.label.sparkgate.dev/");
         rows.insert(key, (value, if of_ours { "sparkgate" } else { SPARK }));
     }
@@ -122,7 +122,7 @@ fn properties(request: &Value, objects: Option<&[Value]>, origins: Option<&BTree
 }
 
 /// Returns the properties in the driver's `ConfigMap`.
-fn of_driver(objects: &[Value]) -> BTreeMap<String, String> {
+fn driver_properties(objects: &[Value]) -> BTreeMap<String, String> {
     let files = objects.iter().filter(|object| object["kind"] == "ConfigMap");
     let text = files.filter_map(|object| object["data"]["spark.properties"].as_str()).next();
     text.map(|text| parse_properties(text).into_iter().collect()).unwrap_or_default()

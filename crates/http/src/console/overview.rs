@@ -19,14 +19,14 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
     let day = state.service.overview.day(&caller).await?;
     let content = html! {
         h1.hidden { "Overview" }
-        div #day data-live data-slow { (of_day(&day)) }
+        div #day data-live data-slow { (render_day(&day)) }
     };
     let live = Some(Live { after, filter: String::new() });
     let frame = Frame { title: "Overview", section: Section::Overview, path: uri.path(), caller: Some(&caller), live };
     Ok(page(frame.around(&content)))
 }
 
-fn of_day(day: &Day) -> Markup {
+fn render_day(day: &Day) -> Markup {
     let accepted: u64 = day.accepted.iter().map(|hour| hour.count).sum();
     let (ended, finished) = day.ends();
     let failures = day.failures();

@@ -38,7 +38,7 @@ pub(super) fn written(
         Code::Unauthenticated => authenticator.sign_in_issuers(),
         _ => Vec::new(),
     };
-    let mut written = of_problem(&problem, status, path, caller, id, &sign_in::ways(path, "", &issuers));
+    let mut written = render_problem(&problem, status, path, caller, id, &sign_in::ways(path, "", &issuers));
     for name in [header::RETRY_AFTER, header::ALLOW] {
         if let Some(value) = response.headers().get(&name) {
             written.headers_mut().insert(name, value.clone());
@@ -49,7 +49,7 @@ pub(super) fn written(
 
 /// Returns the page of a problem for a reader who isn't known.
 pub(super) fn answer(problem: &Problem, path: &str, id: &RequestId) -> Response {
-    of_problem(problem, status(problem.code), path, None, id, &html! {})
+    render_problem(problem, status(problem.code), path, None, id, &html! {})
 }
 
 /// Returns the answer to a request without a known caller, with the ways to sign in.
@@ -65,14 +65,14 @@ pub(crate) fn unauthenticated(
         Code::Unauthenticated => sign_in::ways(uri.path(), &sign_in::page_of(uri), issuers),
         _ => html! {},
     };
-    of_problem(&problem, status(code), uri.path(), None, id, &ways)
+    render_problem(&problem, status(code), uri.path(), None, id, &ways)
 }
 
 fn status(code: Code) -> StatusCode {
     StatusCode::from_u16(code.status()).unwrap_or_default()
 }
 
-fn of_problem(
+fn render_problem(
     problem: &Problem,
     status: StatusCode,
     path: &str,

@@ -56,7 +56,7 @@ pub(super) fn parse(body: &[u8], id: &mut String) -> Result<NewApplication, Prob
     let Some(Body { submission_id, spark_submit_args, mut driver_pod_template, mut executor_pod_template }) =
         read.filter(|_| errors.is_empty())
     else {
-        return Err(Problem::of_fields(Code::InvalidRequest, errors));
+        return Err(Problem::for_fields(Code::InvalidRequest, errors));
     };
     if submission_id.is_empty() {
         return Err(Problem::field("#/submission_id".to_owned(), "the operator's id of the attempt is required"));

@@ -48,7 +48,7 @@ pub(super) struct ParsedBatch {
 pub(super) fn parse(body: &[u8], do_as: Option<String>, version: SparkVersion) -> Result<ParsedBatch, Problem> {
     let (batch, mut errors) = read_json::<NewBatch>(object(body)?, "a batch");
     let Some(batch) = batch.filter(|_| errors.is_empty()) else {
-        return Err(Problem::of_fields(Code::InvalidRequest, errors));
+        return Err(Problem::for_fields(Code::InvalidRequest, errors));
     };
     if batch.file.as_ref().is_none_or(|Text(file)| file.trim().is_empty()) {
         return Err(Problem::field("#/file".to_owned(), "the application's file is required"));
@@ -63,7 +63,7 @@ pub(super) fn parse(body: &[u8], do_as: Option<String>, version: SparkVersion) -
     if errors.is_empty() {
         Ok(ParsedBatch { request, options, warnings })
     } else {
-        Err(Problem::of_fields(Code::InvalidRequest, errors))
+        Err(Problem::for_fields(Code::InvalidRequest, errors))
     }
 }
 

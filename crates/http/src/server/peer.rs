@@ -39,7 +39,7 @@ impl Peer {
     }
 
     /// Returns the peer of a request with these headers.
-    pub(super) fn of_request(&self, headers: &HeaderMap, proxies: &TrustedProxies) -> Self {
+    pub(super) fn behind_proxies(&self, headers: &HeaderMap, proxies: &TrustedProxies) -> Self {
         let address = self.address.ip();
         let is_secure = self.is_secure || proxies.contains(address) && is_forwarded_securely(headers);
         Self { forwarded: proxies.client(address, headers), is_secure, ..self.clone() }
@@ -114,7 +114,7 @@ mod tests {
         let proxies = TrustedProxies::parse(["10.0.0.0/8", " 192.0.2.1 ", "", "2001:db8::/32"]).unwrap();
         let headers = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap())).collect();
         let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 4711), None, false);
-        peer.of_request(&headers, &proxies).forwarded.map(|address| address.to_string())
+        peer.behind_proxies(&headers, &proxies).forwarded.map(|address| address.to_string())
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         ] {
             let headers = values.iter().map(|value| (FORWARDED_PROTO, value.parse().unwrap())).collect();
             let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 4711), None, false);
-            assert_eq!(peer.of_request(&headers, &proxies).is_secure, expected, "{values:?}");
+            assert_eq!(peer.behind_proxies(&headers, &proxies).is_secure, expected, "{values:?}");
         }
     }
 

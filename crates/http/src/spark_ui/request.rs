@@ -56,15 +56,15 @@ impl<'a> Target<'a> {
     /// Returns the way to the same page with another ticket, relative to this one, so that it works behind a proxy that removes a prefix.
     pub(super) fn way_back(&self) -> String {
         let up = "../".repeat(self.path.matches('/').count() + 2);
-        format!("{up}{}", self.of_submission())
+        format!("{up}{}", self.submission_path())
     }
 
     /// Does the same from another host, for the gateway's URL.
     pub(super) fn way_back_at(&self, url: &str) -> String {
-        format!("{url}/v1/{}", self.of_submission())
+        format!("{url}/v1/{}", self.submission_path())
     }
 
-    fn of_submission(&self) -> String {
+    fn submission_path(&self) -> String {
         let query = self.query.map(|query| format!("?{query}")).unwrap_or_default();
         format!("submissions/{}/ui{}{query}", self.id, self.path)
     }
@@ -86,7 +86,7 @@ pub(super) fn prefix(headers: &HeaderMap) -> &str {
 }
 
 /// Returns the request for the driver.
-pub(super) fn of_driver(
+pub(super) fn for_driver(
     parts: &Parts,
     target: &Target<'_>,
     base: &str,
@@ -170,7 +170,7 @@ mod tests {
             .header("upgrade", "websocket")
             .header("accept", "text/html");
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let request = of_driver(&parts, &Target::of(&uri).unwrap(), BASE, Bytes::new()).unwrap();
+        let request = for_driver(&parts, &Target::of(&uri).unwrap(), BASE, Bytes::new()).unwrap();
         let headers: Vec<_> =
             request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(headers, [("accept", "text/html"), ("x-forwarded-context", BASE)]);

@@ -70,7 +70,7 @@ pub(super) struct Sent<'a> {
 }
 
 /// Returns the response for the client; `None` for one that redirects elsewhere, or is no plain answer.
-pub(super) fn of_driver(response: Response<DriverBytes>, sent: &Sent<'_>) -> Option<axum::response::Response> {
+pub(super) fn from_driver(response: Response<DriverBytes>, sent: &Sent<'_>) -> Option<axum::response::Response> {
     let (parts, body) = response.into_parts();
     if parts.status.is_informational() {
         return None;
@@ -144,7 +144,7 @@ mod tests {
         for (name, value) in headers {
             response.headers_mut().append(*name, HeaderValue::from_static(value));
         }
-        of_driver(response, &Sent { method: &Method::GET, path: "/jobs/job/", base: BASE, is_of_one })
+        from_driver(response, &Sent { method: &Method::GET, path: "/jobs/job/", base: BASE, is_of_one })
     }
 
     #[test]

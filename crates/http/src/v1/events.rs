@@ -196,7 +196,7 @@ pub(super) struct SubmissionEventQuery {
         (status = 304, description = "The page still matches `If-None-Match`"),
     )
 )]
-pub(super) async fn of_submission(
+pub(super) async fn list_for_submission(
     State(state): State<AppState>,
     Caller(caller): Caller,
     Id { id }: Id,

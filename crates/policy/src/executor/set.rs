@@ -6,7 +6,7 @@ use super::{
     ExecutorPod, SparkRelease,
     size::{self, DYNAMIC, INITIAL},
 };
-use crate::Judged;
+use crate::judged::Judged;
 
 /// The executors that a driver will create.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub enum ExecutorCount {
 /// Returns the executors that a driver will create.
 pub fn executors(judged: &Judged<'_>) -> ExecutorSet {
     let pod = judged.objects.iter().find(|object| object["kind"] == "Pod");
-    let ExecutorPod { pod, .. } = ExecutorPod::derive(judged, SparkRelease::of_pod(pod));
+    let ExecutorPod { pod, .. } = ExecutorPod::derive(judged, SparkRelease::from_pod(pod));
     ExecutorSet { pod, count: count(judged) }
 }
 

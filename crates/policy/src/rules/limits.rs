@@ -89,7 +89,7 @@ fn judge_amounts(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
     let mut judge = |resources: &Node<'_>| {
         for list in ["requests", "limits"] {
             for (_, amount) in resources.field(list).entries() {
-                if Quantity::of_value(amount.value).is_none_or(|amount| amount < Quantity::ZERO) {
+                if Quantity::from_value(amount.value).is_none_or(|amount| amount < Quantity::ZERO) {
                     judgement.report(RULE, &amount, UNREADABLE);
                 }
             }
@@ -134,7 +134,7 @@ fn judge_empty_dirs(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
         if directory.value.is_null() || (size.value.is_null() && volumes::is_scratch(volume.value)) {
             continue;
         }
-        if Quantity::of_value(size.value).is_none_or(|size| size > limit) {
+        if Quantity::from_value(size.value).is_none_or(|size| size > limit) {
             judgement.report(RULE, &size, format!("it must be at most {}", limit.as_memory()));
         }
     }
@@ -209,7 +209,7 @@ fn ephemeral(spec: &Node<'_>) -> Quantity {
 
 /// Returns the storage that a claim requests. One that can't be read is more than any limit.
 fn claimed(spec: &Value) -> Quantity {
-    Quantity::of_value(&spec["resources"]["requests"]["storage"]).unwrap_or(Quantity::MAX)
+    Quantity::from_value(&spec["resources"]["requests"]["storage"]).unwrap_or(Quantity::MAX)
 }
 
 fn judge_storage(judgement: &mut Judgement<'_>, executors: Quantity) {

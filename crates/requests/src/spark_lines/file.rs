@@ -91,11 +91,11 @@ impl Checked<'_> {
 
     fn read(&mut self, text: &str) -> Result<(), Fault> {
         if text.len() > LARGEST {
-            return Err(Fault::of_file(format!("the file has {} bytes, more than {LARGEST}", text.len())));
+            return Err(Fault::in_file(format!("the file has {} bytes, more than {LARGEST}", text.len())));
         }
         let options = serde_saphyr::options! { with_snippet: false };
         let document: Document =
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_form(&error))?;
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::from_yaml(&error))?;
         if document.lines.value.is_empty() {
             self.fault(&document.lines.referenced, "lines".to_owned(), "there must be one line at least");
         }
@@ -229,7 +229,7 @@ impl Checked<'_> {
         if default.is_none() && faults.is_empty() {
             let (selected, served) = (selected.unwrap_or_default(), listed(lines.iter().map(|line| line.version)));
             let reason = format!("--spark-defaults sets {SPARK_VERSION} to {selected}; this gateway serves {served}");
-            faults.push(Fault::of_file(reason));
+            faults.push(Fault::in_file(reason));
         }
         faults.sort_by_key(|fault| (fault.line, fault.column));
         match default {

@@ -59,7 +59,7 @@ fn is_orphan(state: &State, object: &Object) -> bool {
     let owners = object.owners();
     !owners.is_empty()
         && owners.iter().all(|owner| {
-            let served = resource::of_kind(text(owner, "/apiVersion"), text(owner, "/kind")).is_some();
+            let served = resource::find_kind(text(owner, "/apiVersion"), text(owner, "/kind")).is_some();
             served && !state.has_uid(text(owner, "/uid"))
         })
 }

@@ -55,7 +55,7 @@ pub(super) fn find(group: &str, plural: &str) -> Option<&'static Resource> {
 }
 
 /// Returns the resource of a kind in an owner reference.
-pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Resource> {
+pub(super) fn find_kind(api_version: &str, kind: &str) -> Option<&'static Resource> {
     RESOURCES.iter().copied().find(|resource| resource.kind == kind && resource.api_version() == api_version)
 }
 

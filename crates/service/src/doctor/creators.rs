@@ -140,6 +140,6 @@ mod tests {
         let of: Vec<_> = found.iter().filter_map(|line| line.split([' ', ':']).nth(1)).collect();
         assert_eq!(of, ["4", "5", "6", "7", "wh_2", "wh_3"], "{found:?}");
         assert!(super::found(&found).message.contains("there is no tenant gone"));
-        assert_eq!(super::found(&[]).level, crate::doctor::Level::Ok);
+        assert_eq!(super::found(&[]).level, crate::doctor::finding::Level::Ok);
     }
 }

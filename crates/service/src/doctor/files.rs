@@ -30,7 +30,7 @@ pub async fn check_owner(database: &Store, files: FileStore) -> Finding {
     const CHECK: &str = "files.owner";
     let read = async {
         let (installation, generation) = (database.installation().await?, database.generation().await?);
-        let owner = files.of_installation(installation.id).owner().await?;
+        let owner = files.for_installation(installation.id).owner().await?;
         Ok::<_, Error>((generation, owner))
     };
     match read.await {

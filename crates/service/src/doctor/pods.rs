@@ -25,7 +25,7 @@ pub async fn check_pods(store: &Store, cluster: &Cluster, findings: &mut Vec<Fin
     let (own, others): (Vec<_>, Vec<_>) =
         pods.into_iter().partition(|pod| pod.installation.as_deref() == Some(own.as_str()));
     findings.push(finalizers(store, &own).await);
-    findings.extend(of_others(&others));
+    findings.extend(check_others(&others));
     findings.push(without_driver(cluster).await);
 }
 
@@ -68,7 +68,7 @@ async fn finalizers(store: &Store, pods: &[MarkedPod]) -> Finding {
     Finding::warning(CHECK, text, remedy)
 }
 
-fn of_others(pods: &[MarkedPod]) -> Vec<Finding> {
+fn check_others(pods: &[MarkedPod]) -> Vec<Finding> {
     const CHECK: &str = "pods.installation";
     let mut by_installation = BTreeMap::<&str, Vec<&MarkedPod>>::new();
     for pod in pods {

@@ -51,7 +51,7 @@ impl<'a> BasicDriver<'a> {
                 cpu_request: request.unwrap_or_else(|| Quantity(cores.to_string())),
                 cpu_limit: cpu(conf, "spark.kubernetes.driver.limit.cores")?,
                 custom_resources: custom_resources::limits(conf)?,
-                ports: DriverPorts::of_container(conf)?,
+                ports: DriverPorts::for_container(conf)?,
                 pull_policy: conf
                     .one_of("spark.kubernetes.container.image.pullPolicy", &policies)?
                     .unwrap_or("IfNotPresent")

@@ -17,8 +17,8 @@ const BLOCK_MANAGER: &str = "spark.driver.blockManager.port";
 impl DriverPorts {
     /// Returns the ports of the container. Only here Spark uses `spark.blockManager.port` if the driver's own key isn't
     /// set; the Service and the driver's properties then keep the default.
-    pub(super) fn of_container(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
-        let mut ports = Self::of_service(conf)?;
+    pub(super) fn for_container(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
+        let mut ports = Self::for_service(conf)?;
         if !conf.contains(BLOCK_MANAGER) {
             ports.block_manager = conf.port("spark.blockManager.port")?.unwrap_or(ports.block_manager);
         }
@@ -26,7 +26,7 @@ impl DriverPorts {
     }
 
     /// Returns the ports of the Service, on which the driver listens.
-    pub(super) fn of_service(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
+    pub(super) fn for_service(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
         let connect = match conf.version >= SparkVersion::V4_1 {
             true => Some(conf.port("spark.connect.grpc.binding.port")?.unwrap_or(15002)),
             false => None,

@@ -48,7 +48,7 @@ impl<'a> DriverService<'a> {
             false => None,
         };
         Ok(Self {
-            ports: DriverPorts::of_service(conf)?,
+            ports: DriverPorts::for_service(conf)?,
             selector: conf.labels()?,
             ip_family_policy: policy.unwrap_or("SingleStack").to_owned(),
             ip_families: families.unwrap_or("IPv4").split(',').map(str::to_owned).collect(),

@@ -35,7 +35,7 @@ pub struct ExecutorTemplateMount {
 
 impl ExecutorTemplateMount {
     /// Returns the mount of the template in the `ConfigMap` of this name.
-    pub fn of_config_map(name: String) -> Self {
+    pub fn for_config_map(name: String) -> Self {
         let items = Some(vec![mounted::item(DATA_KEY, FILE)]);
         Self {
             volume: mounted::config_map(VOLUME, name, items),
@@ -95,12 +95,12 @@ impl FeatureStep for PodTemplateConfigMap<'_> {
         if self.template.is_none() {
             return;
         }
-        let ExecutorTemplateMount { volume, mount, .. } = ExecutorTemplateMount::of_config_map(self.name());
+        let ExecutorTemplateMount { volume, mount, .. } = ExecutorTemplateMount::for_config_map(self.name());
         pod.mount(volume, mount);
     }
 
     fn additional_properties(&self) -> Vec<(String, String)> {
-        self.template.iter().map(|_| ExecutorTemplateMount::of_config_map(self.name()).property).collect()
+        self.template.iter().map(|_| ExecutorTemplateMount::for_config_map(self.name()).property).collect()
     }
 
     fn additional_resources(&self) -> Vec<Object> {

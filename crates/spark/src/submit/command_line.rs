@@ -112,7 +112,7 @@ impl CommandLine {
                 self.options.insert(key, value.to_owned());
             }
             Meaning::Uris(key) => {
-                self.options.insert(key, uris::of_option(at, value)?);
+                self.options.insert(key, uris::resolve_option(at, value)?);
             }
             Meaning::Master => {
                 let in_its_words = |refusal: Refusal| Refusal::field(at, refusal.reason);

@@ -38,7 +38,7 @@ fn is_shell(resource: &str) -> bool {
 }
 
 impl MainAppResource {
-    pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<Self, Refusal> {
+    pub(super) fn from_request(request: &CreateSubmissionRequest) -> Result<Self, Refusal> {
         let resource = given(request)?;
         if resource == INTERNAL {
             return Ok(Self::Java(None));

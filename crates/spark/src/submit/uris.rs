@@ -21,7 +21,7 @@ pub(super) fn resolve_all(conf: &mut SparkConf) -> Result<(), Refusal> {
 }
 
 /// Returns the value of an option such as `--jars` (`Utils.resolveURIs`): entries are *not* trimmed, blank ones are dropped.
-pub(super) fn of_option(field: &str, list: &str) -> Result<String, Refusal> {
+pub(super) fn resolve_option(field: &str, list: &str) -> Result<String, Refusal> {
     let entries: Vec<&str> = list.split(',').filter(|entry| !entry.trim().is_empty()).collect();
     for entry in &entries {
         entry_is_remote(field, entry)?;

@@ -6,7 +6,10 @@
 use chrono::{DateTime, Utc};
 
 use super::{insert::ACTION, spares::Drawn};
-use crate::{Error, Store, error::within};
+use crate::{
+    error::{Error, within},
+    store::Store,
+};
 
 /// Numbers that one statement allocates: some hundred milliseconds.
 const ROUND: i64 = 1_000_000;

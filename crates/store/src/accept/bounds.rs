@@ -9,8 +9,8 @@ use super::{
     tenant_bounds::{TenantBounds, signed},
 };
 use crate::{
-    Error, Store,
-    error::within,
+    error::{Error, within},
+    store::Store,
     unadmitted::{IN_QUEUES, WAITS},
 };
 

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 
 use super::spares::Drawn;
 use crate::{
-    Error, Store,
-    error::{likewise, mark, statement_span, within},
+    error::{Error, likewise, mark, statement_span, within},
     group_commit::BatchWriter,
+    store::Store,
 };
 use sparkgate_metrics::metrics;
 

@@ -15,10 +15,10 @@ use super::{
     tenant_bounds::{TenantBounds, signed},
 };
 use crate::{
-    Error, Store,
-    error::{likewise, within},
+    error::{Error, likewise, within},
     group_commit::BatchWriter,
-    state_log::Changed,
+    state_log::LoggedChange,
+    store::Store,
 };
 use sparkgate_metrics::metrics;
 use sparkgate_submission::{State, Wire};
@@ -120,11 +120,11 @@ impl Inserter {
         let state = State::Queued.as_str();
         for new in all.iter().filter(|new| ids.contains(new.drawn.id.as_str())) {
             let (submission, tenant) = (new.drawn.id.as_str(), new.tenant.as_str());
-            Changed { submission, tenant, attempt: 1, state, ..Changed::default() }.log();
+            LoggedChange { submission, tenant, attempt: 1, state, ..LoggedChange::default() }.log();
         }
         let of_accepted = all.iter().filter(|new| ids.contains(new.drawn.id.as_str()));
         of_accepted.filter_map(|new| new.actor.as_ref()).for_each(|actor| actor.note.settle());
-        self.0.pass_on(None, Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
+        self.0.pass_on_entries(None, Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
         Ok(ids)
     }
 }

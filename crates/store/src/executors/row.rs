@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::{Error, row::parse};
+use crate::{error::Error, row::parse};
 use sparkgate_submission::{ExecutorRecord, SubmissionId};
 
 /// A row to be written; fields are named as the columns.

@@ -6,14 +6,14 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::{
-    Error, Store,
     claim::UNCLAIMED,
     deadlines::IN_WORDS,
-    error::within,
+    error::{Error, within},
     kill::killed,
     lease::ALIVE,
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow},
+    store::Store,
     unadmitted::{UNADMITTED, WAITS},
 };
 use sparkgate_submission::KillCause;

@@ -3,12 +3,14 @@
 use sqlx::{Postgres, QueryBuilder, Row, types::Json};
 
 use crate::{
-    Actor, Error, Filter, Found, Scope, Scoped,
+    actor::Actor,
     audit::{Written, push_entries},
     claim::UNCLAIMED,
-    error::within,
+    error::{Error, within},
+    scope::Scope,
+    scoped::Scoped,
     state_log::{CHANGED, ChangedRow},
-    submissions::COLUMNS,
+    submissions::{COLUMNS, Filter, Found},
     unadmitted::{UNADMITTED, queue_rank},
 };
 use sparkgate_submission::SubmissionId;
@@ -177,7 +179,7 @@ impl Scoped {
         if let Ok(Json(changes)) = row.try_get::<Json<Vec<ChangedRow>>, _>("changes") {
             record(&changes, change);
         }
-        self.store.pass_on(actor, row.try_get::<Written, _>("written").ok().flatten());
+        self.store.pass_on_entries(actor, row.try_get::<Written, _>("written").ok().flatten());
         let submission = Some(Found::read(id.clone(), &row));
         Ok(HoldAnswer { changed: flag("changed"), allowed: flag("allowed"), submission })
     }
@@ -205,7 +207,7 @@ impl Scoped {
             let (Json(changes), written): (Json<Vec<ChangedRow>>, Written) =
                 within(action, round).await.map_err(|error| error.after_sending().after(changed > 0))?;
             record(&changes, change);
-            self.store.pass_on(actor, written);
+            self.store.pass_on_entries(actor, written);
             changed += changes.len() as u64;
             if changes.len() < ROUND as usize {
                 return Ok(changed);

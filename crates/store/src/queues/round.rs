@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use sqlx::types::Json;
 
-use super::{QueueState, StoredQueueState, states};
+use super::states::{self, QueueState, StoredQueueState};
 use crate::{
-    Error, Store,
     claim::LONGEST_PAUSE,
-    error::within,
+    error::{Error, within},
+    store::Store,
     unadmitted::{IN_QUEUES, WAITS},
 };
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
-use super::QueueState;
+use super::states::QueueState;
 use crate::unadmitted::{IN_QUEUES, UNADMITTED};
 
 /// How many submissions ahead of another one are counted.

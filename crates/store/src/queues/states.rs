@@ -7,9 +7,10 @@ use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use crate::{
-    Actor, Error, Store,
+    actor::Actor,
     audit::{Written, push_entries},
-    error::within,
+    error::{Error, within},
+    store::Store,
 };
 
 /// The version of rounds, and all states.
@@ -98,7 +99,7 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let statement = query.build_query_as().fetch_one(&mut *connection);
         let (_, written): (i64, Written) = within(action, statement).await.map_err(Error::after_sending)?;
-        self.pass_on(actor, written);
+        self.pass_on_entries(actor, written);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
-use crate::{DEFAULT_TENANT, row::words};
+use crate::{row::words, scope::DEFAULT_TENANT};
 use sparkgate_submission::State;
 
 /// All criteria have to match; an empty one matches everything.

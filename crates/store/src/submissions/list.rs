@@ -3,7 +3,8 @@
 use sqlx::{Postgres, QueryBuilder};
 
 use super::{
-    Filter, Page, Submission,
+    Page, Submission,
+    filter::Filter,
     row::{COLUMNS, Row},
 };
 use crate::{

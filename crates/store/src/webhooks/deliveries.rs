@@ -9,9 +9,11 @@ use serde_json::Value;
 use sqlx::QueryBuilder;
 
 use crate::{
-    Actor, Error, Scoped, Store,
+    actor::Actor,
     audit::{Written, push_entries},
-    error::within,
+    error::{Error, within},
+    scoped::Scoped,
+    store::Store,
 };
 
 /// How long the webhooks of a submission that wasn't accepted are kept: longer than it takes to accept one.
@@ -372,7 +374,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let replayed = query.build_query_as().fetch_one(&mut *connection);
         let (replayed, written): (i64, Written) = within(action, replayed).await.map_err(Error::after_sending)?;
-        self.store.pass_on(actor, written);
+        self.store.pass_on_entries(actor, written);
         Ok(replayed.unsigned_abs())
     }
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use chrono::Utc;
 
 use super::{StoredSecrets, Webhook, deliveries::is_first};
-use crate::{Error, Store, error::within};
+use crate::{
+    error::{Error, within},
+    store::Store,
+};
 
 /// A webhook with a delivery that is due.
 #[derive(Debug, Clone, sqlx::FromRow)]

@@ -1,6 +1,12 @@
 //! The effects that machines request, and their answers.
 
-use crate::{KillCause, Outcome, Placement, PodObservation, State, StateChange};
+use crate::{
+    kill_cause::KillCause,
+    observation::PodObservation,
+    outcome::Outcome,
+    state::State,
+    state_change::{Placement, StateChange},
+};
 
 /// One read or one write. Objects are identified by their position in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]

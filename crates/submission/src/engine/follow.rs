@@ -1,14 +1,23 @@
 //! Turns observations of a driver pod into state.
 
-use super::{Effect, EffectResult, Found, Machine, Row, Settled};
-use crate::{Outcome, PodObservation, State, StateChange, Step, step};
+use super::{
+    Machine,
+    effect::{Effect, EffectResult, Found, Row, Settled},
+};
+use crate::{
+    observation::PodObservation,
+    outcome::Outcome,
+    state::State,
+    state_change::StateChange,
+    transition::{Transition, transition},
+};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
 /// deletes pods without a submission. What it sees is judged by a row that was read later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
-    seen: Option<Box<PodObservation>>,
+    observed: Option<Box<PodObservation>>,
     /// The API server confirmed that the observed pod no longer exists.
     confirmed: bool,
     /// The pod is deleted so that its driver doesn't run again. Its end is yet to be observed.
@@ -19,8 +28,8 @@ pub struct Follow {
 
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
-    pub fn seen(seen: Box<PodObservation>) -> Self {
-        Self { seen: Some(seen), confirmed: false, stops: false, effect: Effect::Read, row: None }
+    pub fn observed(observed: Box<PodObservation>) -> Self {
+        Self { observed: Some(observed), confirmed: false, stops: false, effect: Effect::Read, row: None }
     }
 
     /// Passes the row, if it was already read.
@@ -35,7 +44,7 @@ impl Follow {
     /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
     /// labels, or be gone.
     pub fn missed(row: Row) -> Self {
-        Self { seen: None, confirmed: false, stops: false, effect: Effect::LookUp, row: Some(row) }
+        Self { observed: None, confirmed: false, stops: false, effect: Effect::LookUp, row: Some(row) }
     }
 
     fn next(&mut self, answer: EffectResult) -> Effect {
@@ -45,9 +54,9 @@ impl Follow {
             }
             (Effect::Read, EffectResult::Row(row)) => {
                 let before = std::mem::replace(&mut self.row, row);
-                if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
+                if self.observed.is_some() { self.read() } else { self.gone(before.as_ref()) }
             }
-            (Effect::LookUp, EffectResult::Found(found)) => match self.seen.take() {
+            (Effect::LookUp, EffectResult::Found(found)) => match self.observed.take() {
                 None => self.looked_for(found),
                 Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
@@ -64,15 +73,15 @@ impl Follow {
     }
 
     fn read(&mut self) -> Effect {
-        let Some(seen) = &self.seen else { return Effect::done() };
-        let row = self.row.as_ref().filter(|row| stands_for(row, seen));
-        let proven = seen.genuine || row.is_some();
+        let Some(observed) = &self.observed else { return Effect::done() };
+        let row = self.row.as_ref().filter(|row| stands_for(row, observed));
+        let proven = observed.genuine || row.is_some();
         let Some(row) = row.filter(|row| !row.state.is_terminal()) else {
             let unrecorded =
-                |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == seen.attempt;
-            return match seen.is_alive() {
+                |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == observed.attempt;
+            return match observed.is_alive() {
                 // The database was restored from a backup. Once the row reaches this attempt again, its launch finds the pod.
-                _ if seen.genuine && self.row.as_ref().is_some_and(|row| is_ahead(row, seen)) => Effect::done(),
+                _ if observed.genuine && self.row.as_ref().is_some_and(|row| is_ahead(row, observed)) => Effect::done(),
                 // The launch decides about it.
                 _ if !proven && self.row.as_ref().is_some_and(unrecorded) => Effect::done(),
                 // The observation may be stale: before a pod is deleted, it is looked up again.
@@ -86,22 +95,22 @@ impl Follow {
         if row.state == State::Queued && row.attempt > 1 {
             return Effect::done();
         }
-        match step(row.state, &row.kill, seen) {
-            Step::Stay => self.keep_watched(),
-            Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
-            Step::Started => Effect::Advance(StateChange::Running, seen.placement()),
-            Step::MayRunAgain if seen.deleting => self.keep_watched(),
+        match transition(row.state, &row.kill, observed) {
+            Transition::Stay => self.keep_watched(),
+            Transition::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
+            Transition::Started => Effect::Advance(StateChange::Running, observed.placement()),
+            Transition::MayRunAgain if observed.deleting => self.keep_watched(),
             // As before any deletion.
-            Step::MayRunAgain => Effect::LookUp,
-            Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
-            Step::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), seen.placement()),
+            Transition::MayRunAgain => Effect::LookUp,
+            Transition::Ended(_) if observed.left_unexplained() && !self.confirmed => Effect::LookUp,
+            Transition::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), observed.placement()),
         }
     }
 
     fn looked_for(&mut self, found: Found) -> Effect {
         match (found, &self.row) {
-            (Found::There(seen), Some(row)) if stands_for(row, &seen) => {
-                self.seen = Some(seen);
+            (Found::There(observed), Some(row)) if stands_for(row, &observed) => {
+                self.observed = Some(observed);
                 Effect::Read
             }
             // The row may be much older than the look-up: a kill may have been requested since, and be the reason.
@@ -116,11 +125,11 @@ impl Follow {
             // It still exists, and has only lost its labels. A kill may have been requested since the row was read, and be the reason
             // of what is seen now.
             Found::There(now) if now.pod_uid == before.pod_uid => {
-                self.seen = Some(now);
+                self.observed = Some(now);
                 Effect::Read
             }
             Found::There(_) | Found::Nothing => {
-                self.seen = Some(before);
+                self.observed = Some(before);
                 self.confirmed = true;
                 // A kill may have been requested in the meantime, and be the reason.
                 Effect::Read
@@ -155,12 +164,12 @@ impl Follow {
                     return Effect::Delete(now.pod_uid);
                 }
                 // As behind the watch: the row is older than what is seen now.
-                self.seen = Some(now);
+                self.observed = Some(now);
                 Effect::Read
             }
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {
-                self.seen = Some(now);
+                self.observed = Some(now);
                 self.remove_finalizer()
             }
             Found::There(_) | Found::Nothing => Effect::done(),
@@ -169,18 +178,18 @@ impl Follow {
 
     /// Restores missing labels: without them, the watch would not see the end of the driver.
     fn keep_watched(&self) -> Effect {
-        match &self.seen {
-            Some(seen) if !seen.labelled && !seen.gone => Effect::RestoreLabels(seen.pod_uid.clone()),
+        match &self.observed {
+            Some(observed) if !observed.labelled && !observed.gone => Effect::RestoreLabels(observed.pod_uid.clone()),
             Some(_) | None => Effect::done(),
         }
     }
 
     /// Removes the finalizer. A pod that left the watch with it may only have lost its labels.
     fn remove_finalizer(&self) -> Effect {
-        match &self.seen {
-            Some(seen) if !seen.holds_finalizer => Effect::done(),
-            Some(seen) if seen.gone && !self.confirmed => Effect::LookUp,
-            Some(seen) if !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
+        match &self.observed {
+            Some(observed) if !observed.holds_finalizer => Effect::done(),
+            Some(observed) if observed.gone && !self.confirmed => Effect::LookUp,
+            Some(observed) if !observed.gone => Effect::RemoveFinalizer(observed.pod_uid.clone()),
             Some(_) | None => Effect::done(),
         }
     }
@@ -198,14 +207,14 @@ impl Machine for Follow {
 
 /// Returns whether the pod belongs to the submission's current attempt: it is where the row says, under the name that the row says, and
 /// its uid or its identity proves it. Labels alone never do.
-fn stands_for(row: &Row, seen: &PodObservation) -> bool {
-    row.attempt == seen.attempt
-        && row.namespace == seen.namespace
-        && row.pod.as_ref().is_none_or(|name| *name == seen.pod)
-        && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
+fn stands_for(row: &Row, observed: &PodObservation) -> bool {
+    row.attempt == observed.attempt
+        && row.namespace == observed.namespace
+        && row.pod.as_ref().is_none_or(|name| *name == observed.pod)
+        && row.pod_uid.as_ref().map_or(observed.genuine, |uid| *uid == observed.pod_uid)
 }
 
 /// Returns whether the pod belongs to a later attempt of a live submission. The row may still get there.
-fn is_ahead(row: &Row, seen: &PodObservation) -> bool {
-    !row.state.is_terminal() && row.attempt < seen.attempt
+fn is_ahead(row: &Row, observed: &PodObservation) -> bool {
+    !row.state.is_terminal() && row.attempt < observed.attempt
 }

@@ -1,7 +1,16 @@
 //! Carries out a kill.
 
-use super::{Effect, EffectResult, Found, Job, Machine, Settled};
-use crate::{Outcome, PodObservation, State, StateChange, Step, step};
+use super::{
+    Job, Machine,
+    effect::{Effect, EffectResult, Found, Settled},
+};
+use crate::{
+    observation::PodObservation,
+    outcome::Outcome,
+    state::State,
+    state_change::StateChange,
+    transition::{Transition, transition},
+};
 
 /// Deletes the driver pod of a claimed submission, or records the end if there is no pod. Usually the watch observes the end of
 /// the deleted pod; the kill is retried until the end is recorded.
@@ -27,7 +36,9 @@ impl Kill {
             (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
-            (Effect::LookUp, EffectResult::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
+            (Effect::LookUp, EffectResult::Found(Found::There(observed))) if self.job.owns(&observed) => {
+                self.found(&observed)
+            }
             // An object that doesn't exist can't be left behind.
             (Effect::HandOver(done, uid), EffectResult::Done | EffectResult::Refused { .. }) => {
                 self.hand_over(done + 1, uid.clone())
@@ -63,18 +74,18 @@ impl Kill {
         Effect::LookUp
     }
 
-    fn found(&mut self, seen: &PodObservation) -> Effect {
+    fn found(&mut self, observed: &PodObservation) -> Effect {
         if self.job.before > 0 && !self.handed_over {
-            return self.hand_over(0, seen.pod_uid.clone());
+            return self.hand_over(0, observed.pod_uid.clone());
         }
-        match step(State::Killing, &self.job.kill, seen) {
+        match transition(State::Killing, &self.job.kill, observed) {
             // The driver may have ended before the kill reached it: a finished pod is kept, with its log.
-            Step::Ended(outcome) => {
-                self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
-                Effect::Advance(StateChange::Ended(outcome), seen.placement())
+            Transition::Ended(outcome) => {
+                self.held = Some(observed.pod_uid.clone()).filter(|_| observed.holds_finalizer);
+                Effect::Advance(StateChange::Ended(outcome), observed.placement())
             }
-            _ if self.deleted || seen.deleting => Effect::Settle(Settled::LookAgain),
-            _ => Effect::Delete(seen.pod_uid.clone()),
+            _ if self.deleted || observed.deleting => Effect::Settle(Settled::LookAgain),
+            _ => Effect::Delete(observed.pod_uid.clone()),
         }
     }
 

@@ -1,7 +1,17 @@
 //! Creates the driver of a claimed row in the cluster.
 
-use super::{Driver, Effect, EffectResult, Found, Job, Machine, Settled, error};
-use crate::{Outcome, Placement, PodObservation, State, StateChange, Step, step};
+use super::{
+    Job, Machine,
+    effect::{Driver, Effect, EffectResult, Found, Settled},
+    error,
+};
+use crate::{
+    observation::PodObservation,
+    outcome::Outcome,
+    state::State,
+    state_change::{Placement, StateChange},
+    transition::{Transition, transition},
+};
 
 /// Makes sure that the driver pod and all its objects exist.
 ///
@@ -73,9 +83,9 @@ impl Launch {
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
             (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
-            (Effect::CreatePod, EffectResult::Created(seen)) => {
-                self.inspect(&seen);
-                self.record(seen.pod_uid)
+            (Effect::CreatePod, EffectResult::Created(observed)) => {
+                self.inspect(&observed);
+                self.record(observed.pod_uid)
             }
             (Effect::CreatePod, EffectResult::Taken(message)) => {
                 self.taken = message;
@@ -125,37 +135,37 @@ impl Launch {
 
     /// Records what the driver does that was found, as the watch would.
     fn observe(&self) -> Effect {
-        match self.adopted.as_ref().map(|seen| (self.step(seen), seen.placement())) {
-            Some((Step::Started, placement)) => Effect::Advance(StateChange::Running, placement),
-            Some((Step::Ended(outcome), placement)) => Effect::Advance(StateChange::Ended(outcome), placement),
+        match self.adopted.as_ref().map(|observed| (self.transition(observed), observed.placement())) {
+            Some((Transition::Started, placement)) => Effect::Advance(StateChange::Running, placement),
+            Some((Transition::Ended(outcome), placement)) => Effect::Advance(StateChange::Ended(outcome), placement),
             _ => Effect::Settle(Settled::GivenBack),
         }
     }
 
-    fn step(&self, seen: &PodObservation) -> Step {
-        step(State::Pending, &self.job.kill, seen)
+    fn transition(&self, observed: &PodObservation) -> Transition {
+        transition(State::Pending, &self.job.kill, observed)
     }
 
     /// Removes the finalizer of a driver that was found after its end.
     fn let_go(&self) -> Effect {
         match &self.adopted {
-            Some(seen) if seen.holds_finalizer => Effect::RemoveFinalizer(seen.pod_uid.clone()),
+            Some(observed) if observed.holds_finalizer => Effect::RemoveFinalizer(observed.pod_uid.clone()),
             _ => Effect::done(),
         }
     }
 
     fn found(&mut self, found: Found) -> Effect {
         match found {
-            Found::There(seen) if self.job.owns(&seen) => {
-                let uid = seen.pod_uid.clone();
+            Found::There(observed) if self.job.owns(&observed) => {
+                let uid = observed.pod_uid.clone();
                 // Its labels alone don't prove that an earlier try created it.
-                self.is_older |= seen.genuine;
-                self.inspect(&seen);
+                self.is_older |= observed.genuine;
+                self.inspect(&observed);
                 // A driver that has started or ended without being recorded was created before the database was restored from a
                 // backup.
-                let has_ended = matches!(self.step(&seen), Step::Ended(_));
-                let is_adopted = self.job.pod_uid.is_none() && (has_ended || seen.has_started());
-                self.adopted = is_adopted.then_some(seen);
+                let has_ended = matches!(self.transition(&observed), Transition::Ended(_));
+                let is_adopted = self.job.pod_uid.is_none() && (has_ended || observed.has_started());
+                self.adopted = is_adopted.then_some(observed);
                 self.record(uid)
             }
             // The pod existed, and may have run: no other is ever created.
@@ -173,11 +183,12 @@ impl Launch {
     }
 
     /// Notes how the pod differs from the one that was sent.
-    fn inspect(&mut self, seen: &PodObservation) {
-        let is_signed = seen.genuine || !self.job.signed;
-        self.is_unmarked = !(seen.labelled && is_signed && (seen.holds_finalizer || !self.job.held || seen.deleting));
+    fn inspect(&mut self, observed: &PodObservation) {
+        let is_signed = observed.genuine || !self.job.signed;
+        self.is_unmarked =
+            !(observed.labelled && is_signed && (observed.holds_finalizer || !self.job.held || observed.deleting));
         // One that has started is stopped after its first end: the watch sees to that.
-        let restarted_by = seen.restarted_by.as_ref().filter(|_| seen.is_alive() && !seen.has_started());
+        let restarted_by = observed.restarted_by.as_ref().filter(|_| observed.is_alive() && !observed.has_started());
         self.unfit = restarted_by.map(|field| {
             let message = format!(
                 "the pod has {field} since its creation, by which its kubelet could run the driver twice, and was deleted before it \
@@ -198,7 +209,7 @@ impl Launch {
     fn marked(&mut self, uid: String) -> Effect {
         match &self.adopted {
             // All its objects exist, and it owns them.
-            Some(seen) if seen.has_started() => launched(uid),
+            Some(observed) if observed.has_started() => launched(uid),
             _ => self.hand_over(0, uid),
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Container, Phase, Placement, PodObservation, Rerun, StateChange};
 
-fn seen(phase: Phase, container: Container) -> PodObservation {
+fn observed(phase: Phase, container: Container) -> PodObservation {
     PodObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
@@ -28,7 +28,7 @@ fn seen(phase: Phase, container: Container) -> PodObservation {
 }
 
 fn running() -> PodObservation {
-    seen(Phase::Running, Container::Running { started_at: None })
+    observed(Phase::Running, Container::Running { started_at: None })
 }
 
 fn row(state: State, uid: Option<&str>) -> Row {
@@ -68,7 +68,7 @@ const ROUND_POD: Job = Job { pod_uid: None, signed: true, held: true, before: 1,
 
 /// The pod of a launch as the API server returns it.
 fn pending() -> PodObservation {
-    seen(Phase::Pending, Container::Absent)
+    observed(Phase::Pending, Container::Absent)
 }
 
 fn created(pod: PodObservation) -> EffectResult {
@@ -175,7 +175,7 @@ fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
 
 #[test]
 fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
-    let held = PodObservation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
+    let held = PodObservation { deleting: true, forced: true, ..observed(Phase::Pending, Container::Absent) };
     let asked = run(
         Kill::begin(Job::default()),
         [
@@ -193,16 +193,16 @@ fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
 
 #[test]
 fn an_outcome_is_committed_before_the_finalizer_is_removed() {
-    let ended = seen(Phase::Succeeded, exit(0));
+    let ended = observed(Phase::Succeeded, exit(0));
     for moved in [true, false] {
         let answers =
             [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Moved(moved), EffectResult::Done];
-        let asked = run(Follow::seen(Box::new(ended.clone())), answers);
+        let asked = run(Follow::observed(Box::new(ended.clone())), answers);
         assert_eq!(ends(&asked[1]), Some(State::Finished));
         assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()));
     }
     let asked = run(
-        Follow::seen(Box::new(ended)),
+        Follow::observed(Box::new(ended)),
         [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Unknown("away".into())],
     );
     assert_eq!(asked[2], Effect::Settle(Settled::TryAgain("away".into())));
@@ -210,8 +210,8 @@ fn an_outcome_is_committed_before_the_finalizer_is_removed() {
 
 #[test]
 fn the_end_of_another_pod_than_the_one_of_the_row_ends_no_submission() {
-    let ended = seen(Phase::Failed, exit(1));
-    let follow = |row: Row| run(Follow::seen(Box::new(ended.clone())), [EffectResult::Row(Some(row))]).remove(1);
+    let ended = observed(Phase::Failed, exit(1));
+    let follow = |row: Row| run(Follow::observed(Box::new(ended.clone())), [EffectResult::Row(Some(row))]).remove(1);
     assert_eq!(ends(&follow(row(State::Running, None))), Some(State::Failed));
     for other in [
         Row { namespace: "other".to_owned(), ..row(State::Running, None) },
@@ -234,15 +234,16 @@ fn a_driver_without_a_submission_is_deleted_after_a_second_look_up() {
     ];
     for row in rows {
         let fresh = EffectResult::Found(Found::There(Box::new(running())));
-        let asked = run(Follow::seen(Box::new(running())), [EffectResult::Row(row.clone()), fresh, EffectResult::Done]);
+        let asked =
+            run(Follow::observed(Box::new(running())), [EffectResult::Row(row.clone()), fresh, EffectResult::Done]);
         assert_eq!(
             asked[1..],
             [Effect::LookUp, Effect::Delete("u".into()), Effect::RemoveFinalizer("u".into())],
             "{row:?}"
         );
 
-        let ended = EffectResult::Found(Found::There(Box::new(seen(Phase::Failed, exit(1)))));
-        let asked = run(Follow::seen(Box::new(running())), [EffectResult::Row(row), ended]);
+        let ended = EffectResult::Found(Found::There(Box::new(observed(Phase::Failed, exit(1)))));
+        let asked = run(Follow::observed(Box::new(running())), [EffectResult::Row(row), ended]);
         assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()), "a finished pod stays, with its log");
     }
 }
@@ -273,14 +274,14 @@ fn forged() -> PodObservation {
 
 #[test]
 fn a_forged_pod_changes_no_row_and_is_left_alone() {
-    let ended = PodObservation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
+    let ended = PodObservation { genuine: false, ..observed(Phase::Succeeded, exit(0)) };
     for row in [row(State::Queued, None), row(State::Launching, None), row(State::Running, Some("v"))] {
         for forged in [forged(), PodObservation { holds_finalizer: false, ..ended.clone() }] {
-            let asked = run(Follow::seen(Box::new(forged)), [EffectResult::Row(Some(row.clone()))]);
+            let asked = run(Follow::observed(Box::new(forged)), [EffectResult::Row(Some(row.clone()))]);
             assert_eq!(asked[1], Effect::Settle(Settled::Done), "{row:?}");
         }
     }
-    let asked = run(Follow::seen(Box::new(ended)), [EffectResult::Row(Some(row(State::Running, Some("u"))))]);
+    let asked = run(Follow::observed(Box::new(ended)), [EffectResult::Row(Some(row(State::Running, Some("u"))))]);
     assert_eq!(ends(&asked[1]), Some(State::Finished), "a recorded uid decides");
 }
 
@@ -307,62 +308,62 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
     let live = || EffectResult::Row(Some(row(State::Running, Some("u"))));
     let unlabelled = PodObservation { labelled: false, ..running() };
     let asked = run(
-        Follow::seen(Box::new(left())),
+        Follow::observed(Box::new(left())),
         [live(), EffectResult::Found(Found::There(Box::new(unlabelled.clone()))), live(), EffectResult::Done],
     );
     let restored = [Effect::LookUp, Effect::Read, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)];
     assert_eq!(asked[1..], restored);
 
-    let over = PodObservation { labelled: false, ..seen(Phase::Failed, exit(3)) };
+    let over = PodObservation { labelled: false, ..observed(Phase::Failed, exit(3)) };
     let found = EffectResult::Found(Found::There(Box::new(over)));
-    let asked = run(Follow::seen(Box::new(left())), [live(), found, live()]);
+    let asked = run(Follow::observed(Box::new(left())), [live(), found, live()]);
     assert_eq!(ends(&asked[3]), Some(State::Failed), "it ended in the meantime");
 
     // The kill was accepted between the read and the look-up.
-    let killed = PodObservation { labelled: false, deleting: true, ..seen(Phase::Failed, exit(143)) };
+    let killed = PodObservation { labelled: false, deleting: true, ..observed(Phase::Failed, exit(143)) };
     let overdue = KillCause::RunTimeout("killed after 1 s".to_owned());
     let killing = EffectResult::Row(Some(Row { kill: overdue, ..row(State::Killing, Some("u")) }));
     let answers = [live(), EffectResult::Found(Found::There(Box::new(killed))), killing];
-    let asked = run(Follow::seen(Box::new(left())), answers);
+    let asked = run(Follow::observed(Box::new(left())), answers);
     let Effect::Advance(StateChange::Ended(outcome), _) = &asked[3] else { panic!("{asked:?}") };
     assert!(outcome.message.starts_with("killed after 1 s"), "{outcome:?}");
 
     for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(
-            Follow::seen(Box::new(left())),
+            Follow::observed(Box::new(left())),
             [live(), EffectResult::Found(found), live(), EffectResult::Moved(true)],
         );
         assert_eq!((&asked[1], &asked[2], ends(&asked[3])), (&Effect::LookUp, &Effect::Read, Some(State::Lost)));
     }
     let being_deleted = PodObservation { deleting: true, ..left() };
     let asked = run(
-        Follow::seen(Box::new(being_deleted)),
+        Follow::observed(Box::new(being_deleted)),
         [live(), EffectResult::Found(Found::There(Box::new(unlabelled))), live()],
     );
     assert_eq!(asked[3], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
 
-    let explained = PodObservation { gone: true, ..seen(Phase::Failed, exit(3)) };
-    let asked = run(Follow::seen(Box::new(explained)), [live()]);
+    let explained = PodObservation { gone: true, ..observed(Phase::Failed, exit(3)) };
+    let asked = run(Follow::observed(Box::new(explained)), [live()]);
     assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state is known");
 }
 
 #[test]
 fn the_finalizer_of_a_driver_that_left_the_watch_after_its_end_is_removed() {
-    let left = || PodObservation { gone: true, ..seen(Phase::Failed, Container::Absent) };
-    let unlabelled = || Box::new(PodObservation { labelled: false, ..seen(Phase::Failed, Container::Absent) });
+    let left = || PodObservation { gone: true, ..observed(Phase::Failed, Container::Absent) };
+    let unlabelled = || Box::new(PodObservation { labelled: false, ..observed(Phase::Failed, Container::Absent) });
     let ended = || EffectResult::Row(Some(row(State::Failed, Some("u"))));
     let there = || EffectResult::Found(Found::There(unlabelled()));
-    let asked = run(Follow::seen(Box::new(left())), [ended(), there(), ended(), EffectResult::Done]);
+    let asked = run(Follow::observed(Box::new(left())), [ended(), there(), ended(), EffectResult::Done]);
     let removed = [Effect::LookUp, Effect::Read, Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)];
     assert_eq!(asked[1..], removed);
 
     let live = EffectResult::Row(Some(row(State::Running, Some("u"))));
     let answers = [live, EffectResult::Moved(true), there(), ended(), EffectResult::Done];
-    let asked = run(Follow::seen(Box::new(left())), answers);
+    let asked = run(Follow::observed(Box::new(left())), answers);
     assert_eq!(ends(&asked[1]), Some(State::Failed));
     assert_eq!(asked[4..], [Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);
 
-    let asked = run(Follow::seen(Box::new(left())), [ended(), EffectResult::Found(Found::Nothing), ended()]);
+    let asked = run(Follow::observed(Box::new(left())), [ended(), EffectResult::Found(Found::Nothing), ended()]);
     assert_eq!(asked[1..], [Effect::LookUp, Effect::Read, Effect::Settle(Settled::Done)]);
 }
 
@@ -370,7 +371,7 @@ fn the_finalizer_of_a_driver_that_left_the_watch_after_its_end_is_removed() {
 fn labels_of_a_pod_that_lost_them_are_restored() {
     let started = PodObservation { labelled: false, ..running() };
     let pending = EffectResult::Row(Some(row(State::Pending, Some("u"))));
-    let asked = run(Follow::seen(Box::new(started)), [pending, EffectResult::Moved(true), EffectResult::Done]);
+    let asked = run(Follow::observed(Box::new(started)), [pending, EffectResult::Moved(true), EffectResult::Done]);
     assert!(matches!(asked[1], Effect::Advance(StateChange::Running, _)), "{asked:?}");
     assert_eq!(asked[2..], [Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
 }
@@ -416,19 +417,19 @@ fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again()
     let asked =
         run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded(), moved()]));
     assert!(matches!(asked[5], Effect::Advance(StateChange::Running, _)), "{asked:?}");
-    let ended = seen(Phase::Succeeded, exit(0));
+    let ended = observed(Phase::Succeeded, exit(0));
     let asked =
         run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(ended), recorded(), moved(), moved()]));
     assert_eq!(ends(&asked[5]), Some(State::Finished), "{asked:?}");
     assert_eq!(asked[6], Effect::RemoveFinalizer("u".to_owned()), "it isn't deleted");
 
-    let evicted = PodObservation { reason: Some("Evicted".to_owned()), ..seen(Phase::Failed, Container::Absent) };
+    let evicted = PodObservation { reason: Some("Evicted".to_owned()), ..observed(Phase::Failed, Container::Absent) };
     let answers = [found(evicted), recorded(), EffectResult::Done, moved(), moved()];
     let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain(answers));
     assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()));
     assert_eq!(ends(&asked[6]), Some(State::Failed), "it gets no more objects: {asked:?}");
 
-    let waiting = seen(Phase::Pending, Container::Waiting { reason: None, message: None });
+    let waiting = observed(Phase::Pending, Container::Waiting { reason: None, message: None });
     let answers = [found(waiting), recorded(), EffectResult::Done];
     let asked = run(Launch::begin(ROUND_POD), before.into_iter().chain(answers));
     assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()), "the objects that it can't start without may be missing");
@@ -441,7 +442,7 @@ fn a_pod_of_a_later_attempt_than_that_of_a_restored_row_is_left_to_its_launch() 
     let second = PodObservation { attempt: 2, ..running() };
     let of = |state, attempt, uid| EffectResult::Row(Some(Row { attempt, pod: None, ..row(state, uid) }));
     let done = Effect::Settle(Settled::Done);
-    let follow = |answer| run(Follow::seen(Box::new(second.clone())), [answer]).remove(1);
+    let follow = |answer| run(Follow::observed(Box::new(second.clone())), [answer]).remove(1);
     assert_eq!(follow(of(State::Running, 1, Some("first"))), done, "the row is an attempt behind");
     assert_eq!(follow(of(State::Queued, 2, None)), done, "the launch records the names of the attempt");
     assert!(matches!(follow(of(State::Launching, 2, None)), Effect::Advance(StateChange::Running, _)));
@@ -451,7 +452,7 @@ fn a_pod_of_a_later_attempt_than_that_of_a_restored_row_is_left_to_its_launch() 
         "the row has ended without reaching the attempt"
     );
     let ended = PodObservation { phase: Phase::Succeeded, container: exit(0), ..second.clone() };
-    let kept = run(Follow::seen(Box::new(ended)), [of(State::Running, 1, Some("first"))]);
+    let kept = run(Follow::observed(Box::new(ended)), [of(State::Running, 1, Some("first"))]);
     assert_eq!(kept[1], done, "the finalizer holds its outcome");
 }
 

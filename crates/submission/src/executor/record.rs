@@ -2,8 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ExecutorKey, ExecutorObservation, ExecutorState, exit_code::spark_words};
-use crate::{Container, Phase, Reservation, SubmissionId, kept};
+use super::{ExecutorKey, ExecutorObservation, exit_code::spark_words, state::ExecutorState};
+use crate::{
+    id::SubmissionId,
+    kept,
+    observation::{Container, Phase},
+    reservation::Reservation,
+};
 
 /// An executor as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,70 +65,70 @@ impl ExecutorRecord {
 }
 
 impl From<&ExecutorObservation> for ExecutorRecord {
-    fn from(seen: &ExecutorObservation) -> Self {
-        let state = state(seen);
-        let (exit_code, started_at, finished_at) = match &seen.container {
+    fn from(observed: &ExecutorObservation) -> Self {
+        let state = state(observed);
+        let (exit_code, started_at, finished_at) = match &observed.container {
             Container::Terminated { exit_code, started_at, finished_at, .. } => {
                 (Some(*exit_code), *started_at, *finished_at)
             }
             Container::Running { started_at } => (None, *started_at, None),
             Container::Absent | Container::Waiting { .. } => (None, None, None),
         };
-        let (reason, message) = why(state, seen);
+        let (reason, message) = why(state, observed);
         Self {
-            submission: seen.submission.clone(),
-            attempt: seen.attempt,
-            executor_id: seen.executor_id,
-            driver_uid: Some(seen.driver_uid.clone()),
-            pod_name: seen.pod_name.clone(),
-            pod_uid: seen.pod_uid.clone(),
+            submission: observed.submission.clone(),
+            attempt: observed.attempt,
+            executor_id: observed.executor_id,
+            driver_uid: Some(observed.driver_uid.clone()),
+            pod_name: observed.pod_name.clone(),
+            pod_uid: observed.pod_uid.clone(),
             state,
             exit_code,
             reason: reason.map(|text| kept(&text).into_owned()),
             message: message.map(|text| kept(&text).into_owned()),
-            node: seen.node.clone(),
-            created_at: seen.created_at,
+            node: observed.node.clone(),
+            created_at: observed.created_at,
             started_at,
             finished_at,
-            reservation: Some(seen.reservation),
+            reservation: Some(observed.reservation),
         }
     }
 }
 
 /// Derives the state as Spark's `ExecutorPodsSnapshot` does, but from Spark's container alone: a failed sidecar makes an
 /// executor fail only if the driver is configured so (`checkAllContainers`), and then the driver deletes the pod.
-fn state(seen: &ExecutorObservation) -> ExecutorState {
-    match (seen.phase, &seen.container) {
+fn state(observed: &ExecutorObservation) -> ExecutorState {
+    match (observed.phase, &observed.container) {
         // A pod that still runs during its grace period counts as running.
-        (phase, _) if seen.deleting && phase != Phase::Running => ExecutorState::Deleted,
+        (phase, _) if observed.deleting && phase != Phase::Running => ExecutorState::Deleted,
         (Phase::Succeeded, _) | (Phase::Running, Container::Terminated { exit_code: 0, .. }) => {
             ExecutorState::Succeeded
         }
         (Phase::Failed, _) | (Phase::Running, Container::Terminated { .. }) => ExecutorState::Failed,
-        _ if seen.gone => ExecutorState::Deleted,
+        _ if observed.gone => ExecutorState::Deleted,
         (Phase::Pending, _) => ExecutorState::Pending,
         (Phase::Running, _) => ExecutorState::Running,
         (Phase::Unknown, _) => ExecutorState::Unknown,
     }
 }
 
-fn why(state: ExecutorState, seen: &ExecutorObservation) -> (Option<String>, Option<String>) {
-    let (code, word, said) = match &seen.container {
+fn why(state: ExecutorState, observed: &ExecutorObservation) -> (Option<String>, Option<String>) {
+    let (code, word, said) = match &observed.container {
         Container::Terminated { exit_code, reason, message, .. } => (Some(*exit_code), reason.clone(), message.clone()),
         Container::Waiting { reason, message } => (None, reason.clone(), message.clone()),
         Container::Absent | Container::Running { .. } => (None, None, None),
     };
     match state {
         ExecutorState::Succeeded => (word, None),
-        ExecutorState::Running | ExecutorState::Unknown => (seen.reason.clone(), seen.message.clone()),
+        ExecutorState::Running | ExecutorState::Unknown => (observed.reason.clone(), observed.message.clone()),
         ExecutorState::Pending => match word {
             Some(word) if !["ContainerCreating", "PodInitializing"].contains(&word.as_str()) => (Some(word), said),
-            _ => (seen.reason.clone(), seen.message.clone()),
+            _ => (observed.reason.clone(), observed.message.clone()),
         },
         ExecutorState::Failed => {
             // The pod's own reason is more specific than the container's "Error".
-            let reason = seen.reason.clone().or(word).unwrap_or_else(|| "PodFailed".to_owned());
-            let said = said.or_else(|| seen.message.clone());
+            let reason = observed.reason.clone().or(word).unwrap_or_else(|| "PodFailed".to_owned());
+            let said = said.or_else(|| observed.message.clone());
             let text = match code {
                 Some(0) => {
                     format!("the executor's pod failed ({reason}), although Spark's container exited with code 0")
@@ -134,12 +139,12 @@ fn why(state: ExecutorState, seen: &ExecutorObservation) -> (Option<String>, Opt
             (Some(reason), Some(with(text, said)))
         }
         ExecutorState::Deleted => {
-            let reason = seen.reason.clone().or_else(|| word.filter(|_| code.is_some()));
+            let reason = observed.reason.clone().or_else(|| word.filter(|_| code.is_some()));
             let text = match (code, &reason) {
                 (Some(code), Some(reason)) => format!("the executor's pod was deleted; {}", exited(code, reason)),
                 _ => "the executor's pod was deleted".to_owned(),
             };
-            (reason.or_else(|| Some("PodDeleted".to_owned())), Some(with(text, seen.message.clone())))
+            (reason.or_else(|| Some("PodDeleted".to_owned())), Some(with(text, observed.message.clone())))
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ExecutorKey, ExecutorObservation, ExecutorRecord};
-use crate::SubmissionId;
+use super::{ExecutorKey, ExecutorObservation, record::ExecutorRecord};
+use crate::id::SubmissionId;
 
 /// The known executors whose pods a watch has shown. It contains only pods that exist, so it grows no larger than the cluster.
 #[derive(Debug, Default)]
@@ -22,17 +22,17 @@ enum Known {
 
 impl ExecutorSnapshots {
     /// Takes in one observation of a pod. Returns the executor if it has changed.
-    pub fn take(&mut self, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
-        let attempt = (seen.submission.clone(), seen.attempt, seen.driver_uid.clone());
+    pub fn take(&mut self, observed: &ExecutorObservation) -> Option<ExecutorRecord> {
+        let attempt = (observed.submission.clone(), observed.attempt, observed.driver_uid.clone());
         let executors = self.known.entry(attempt.clone()).or_default();
-        let changed = changed(executors.get(&seen.executor_id), seen);
-        if seen.gone {
-            executors.remove(&seen.executor_id);
+        let changed = changed(executors.get(&observed.executor_id), observed);
+        if observed.gone {
+            executors.remove(&observed.executor_id);
             if executors.is_empty() {
                 self.known.remove(&attempt);
             }
         } else if let Some(now) = &changed {
-            executors.insert(seen.executor_id, Known::of(now));
+            executors.insert(observed.executor_id, Known::of(now));
         }
         changed
     }
@@ -54,8 +54,8 @@ impl Known {
 }
 
 /// Returns the executor if the observation changes what was known.
-fn changed(before: Option<&Known>, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
-    let now = ExecutorRecord::from(seen);
+fn changed(before: Option<&Known>, observed: &ExecutorObservation) -> Option<ExecutorRecord> {
+    let now = ExecutorRecord::from(observed);
     match before {
         None => Some(now),
         Some(Known::Ended) => None,

@@ -4,10 +4,10 @@ use super::{
     EVICTED_BY_KUEUE,
     FailureCode::{self, *},
 };
-use crate::KillCause;
+use crate::kill_cause::KillCause;
 
 /// Maps the causes of our own kills.
-pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
+pub(super) fn code_for_kill(reason: &str) -> Option<FailureCode> {
     Some(match reason {
         KillCause::REQUEST => KilledOnRequest,
         KillCause::START_TIMEOUT => StartTimeout,
@@ -18,7 +18,7 @@ pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
 
 /// Maps the API server's `reason`, or ours if the API server was not asked. A quota is refused as `Forbidden`, so the message
 /// decides.
-pub(super) fn of_refusal(reason: &str, message: &str) -> FailureCode {
+pub(super) fn code_for_refusal(reason: &str, message: &str) -> FailureCode {
     match reason {
         "Forbidden" if message.contains("exceeded quota") => QuotaExceeded,
         // Kueue's queue will never have as much.
@@ -29,7 +29,7 @@ pub(super) fn of_refusal(reason: &str, message: &str) -> FailureCode {
 
 /// Maps the reason of a failed pod, as set by kubelets (`status.reason`), by control planes (the condition `DisruptionTarget`)
 /// and by container runtimes.
-pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
+pub(super) fn code_for_reason(reason: &str) -> Option<FailureCode> {
     Some(match reason {
         "OOMKilled" => OutOfMemory,
         "Evicted" | "EvictionByEvictionAPI" | "TerminationByKubelet" => Evicted,
@@ -61,7 +61,7 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
 }
 
 /// Maps an exit code. Shells and container runtimes use 126 to 128 for a process that couldn't be started.
-pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
+pub(super) fn code_for_exit_code(exit_code: Option<i32>) -> FailureCode {
     match exit_code {
         Some(126..=128) => StartFailed,
         Some(_) => ApplicationError,
@@ -70,8 +70,8 @@ pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
 }
 
 /// Maps the reason why a container waits, or why its pod has no node.
-pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
-    if let Some(code) = of_kill(reason) {
+pub(super) fn code_for_wait(reason: &str) -> Option<FailureCode> {
+    if let Some(code) = code_for_kill(reason) {
         return Some(code);
     }
     Some(match reason {

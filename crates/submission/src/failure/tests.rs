@@ -3,7 +3,7 @@ use crate::Outcome;
 
 fn failed(exit_code: impl Into<Option<i32>>, reason: &str) -> FailureCode {
     let reason = Some(reason).filter(|reason| !reason.is_empty());
-    FailureCode::of_end(State::Failed, exit_code.into(), reason, Some("words")).unwrap()
+    FailureCode::for_end(State::Failed, exit_code.into(), reason, Some("words")).unwrap()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
 
 #[test]
 fn the_failure_code_of_other_ends_follows_their_cause() {
-    let of = |state, reason, message| FailureCode::of_end(state, None, reason, message);
+    let of = |state, reason, message| FailureCode::for_end(state, None, reason, message);
     let quota = r#"pods "pi" is forbidden: exceeded quota: none, requested: pods=1"#;
     for (state, reason, message, code) in [
         (State::Killed, Some("Killed"), None, Some(KilledOnRequest)),
@@ -101,7 +101,7 @@ fn the_failure_code_of_a_waiting_submission_says_what_it_waits_for() {
         (State::Killing, Some("StartTimeout"), Some("not running within 10m"), StartTimeout),
         (State::Killing, Some("RunTimeout"), None, RunTimeout),
     ] {
-        assert_eq!(FailureCode::of_waiting(state, reason, message), code, "{state} {reason:?} {message:?}");
+        assert_eq!(FailureCode::for_wait(state, reason, message), code, "{state} {reason:?} {message:?}");
     }
 }
 

@@ -1,7 +1,9 @@
 //! The decision.
 
 use super::{
-    Amounts, Candidate, Queue, Round, Snapshot, WaitReason,
+    Candidate, Queue, Round, Snapshot,
+    amounts::Amounts,
+    reason::WaitReason,
     room::{NoRoom, Room},
     share::{Share, whole, whole_of_queue},
 };

@@ -1,6 +1,6 @@
 //! Why a submission waits.
 
-use super::Resource;
+use super::amounts::Resource;
 
 /// Why the next submission of a tenant isn't admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,9 @@
 //! Room below caps during a decision.
 
-use super::{Amounts, Candidate, Resource};
+use super::{
+    Candidate,
+    amounts::{Amounts, Resource},
+};
 
 /// What caps leave, and what of it is kept free.
 pub(super) struct Room<'a> {

@@ -1,6 +1,6 @@
 //! Shares of dominant resources.
 
-use super::{Amounts, Queue, Snapshot};
+use super::{Queue, Snapshot, amounts::Amounts};
 
 /// Parts of a whole.
 const SCALE: u128 = 1_000_000_000_000;

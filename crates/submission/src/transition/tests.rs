@@ -1,6 +1,6 @@
 use super::*;
 
-fn seen(phase: Phase, container: Container) -> PodObservation {
+fn observed(phase: Phase, container: Container) -> PodObservation {
     PodObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
@@ -36,36 +36,36 @@ fn exit(code: i32) -> Container {
     }
 }
 
-fn outcome(state: State, seen: &PodObservation) -> Outcome {
-    match step(state, &KillCause::Request, seen) {
-        Step::Ended(outcome) => outcome,
+fn outcome(state: State, observed: &PodObservation) -> Outcome {
+    match transition(state, &KillCause::Request, observed) {
+        Transition::Ended(outcome) => outcome,
         other => panic!("not an end: {other:?}"),
     }
 }
 
 #[test]
 fn the_exit_code_of_the_driver_decides_and_is_recorded() {
-    let failed = outcome(State::Running, &seen(Phase::Failed, exit(3)));
+    let failed = outcome(State::Running, &observed(Phase::Failed, exit(3)));
     assert_eq!((failed.state, failed.exit_code, failed.reason.as_deref()), (State::Failed, Some(3), Some("Error")));
     assert_eq!(failed.message, "the driver exited with code 3 (Error)");
     // A sidecar may keep the pod running.
-    assert_eq!(outcome(State::Running, &seen(Phase::Running, exit(0))).state, State::Finished);
+    assert_eq!(outcome(State::Running, &observed(Phase::Running, exit(0))).state, State::Finished);
 }
 
 #[test]
 fn a_driver_that_succeeds_during_a_kill_is_finished() {
-    assert_eq!(outcome(State::Killing, &seen(Phase::Failed, exit(143))).state, State::Killed);
-    assert_eq!(outcome(State::Killing, &seen(Phase::Succeeded, exit(0))).state, State::Finished);
-    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    assert_eq!(outcome(State::Killing, &observed(Phase::Failed, exit(143))).state, State::Killed);
+    assert_eq!(outcome(State::Killing, &observed(Phase::Succeeded, exit(0))).state, State::Finished);
+    let gone = PodObservation { gone: true, ..observed(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(outcome(State::Killing, &gone).state, State::Killed);
 }
 
 #[test]
 fn a_submission_whose_pod_disappeared_is_lost_and_one_whose_pod_was_deleted_is_killed() {
-    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    let gone = PodObservation { gone: true, ..observed(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(outcome(State::Running, &gone).state, State::Lost);
     assert_eq!(outcome(State::Running, &PodObservation { deleting: true, ..gone }).state, State::Killed);
-    let deleted = PodObservation { deleting: true, ..seen(Phase::Failed, exit(143)) };
+    let deleted = PodObservation { deleting: true, ..observed(Phase::Failed, exit(143)) };
     assert_eq!(outcome(State::Running, &deleted).state, State::Killed);
 }
 
@@ -74,7 +74,7 @@ fn an_eviction_is_a_failure_with_the_kubelets_message() {
     let evicted = PodObservation {
         reason: Some("Evicted".to_owned()),
         message: Some("low on memory".to_owned()),
-        ..seen(Phase::Failed, Container::Absent)
+        ..observed(Phase::Failed, Container::Absent)
     };
     let outcome = outcome(State::Running, &evicted);
     assert_eq!((outcome.state, outcome.reason.as_deref()), (State::Failed, Some("Evicted")));
@@ -84,16 +84,19 @@ fn an_eviction_is_a_failure_with_the_kubelets_message() {
 #[test]
 fn a_waiting_pod_has_a_reason_and_terminal_states_are_never_left() {
     let pull = Container::Waiting { reason: Some("ErrImagePull".to_owned()), message: Some("no such".to_owned()) };
-    let waiting = Step::Waiting { reason: "ErrImagePull".to_owned(), message: "no such".to_owned() };
-    assert_eq!(step(State::Pending, &KillCause::Request, &seen(Phase::Pending, pull)), waiting);
-    assert_eq!(step(State::Running, &KillCause::Request, &seen(Phase::Unknown, Container::Absent)), Step::Stay);
-    assert_eq!(step(State::Killed, &KillCause::Request, &seen(Phase::Succeeded, exit(0))), Step::Stay);
+    let waiting = Transition::Waiting { reason: "ErrImagePull".to_owned(), message: "no such".to_owned() };
+    assert_eq!(transition(State::Pending, &KillCause::Request, &observed(Phase::Pending, pull)), waiting);
+    assert_eq!(
+        transition(State::Running, &KillCause::Request, &observed(Phase::Unknown, Container::Absent)),
+        Transition::Stay
+    );
+    assert_eq!(transition(State::Killed, &KillCause::Request, &observed(Phase::Succeeded, exit(0))), Transition::Stay);
 }
 
 #[test]
 fn a_pod_that_the_cluster_ends_has_failed_and_one_that_a_client_deletes_was_killed() {
-    let deleted = |phase, container| PodObservation { deleting: true, ..seen(phase, container) };
-    let by_cluster = |seen| PodObservation { reason: Some("PreemptionByScheduler".to_owned()), ..seen };
+    let deleted = |phase, container| PodObservation { deleting: true, ..observed(phase, container) };
+    let by_cluster = |observed| PodObservation { reason: Some("PreemptionByScheduler".to_owned()), ..observed };
     for pod in [
         deleted(Phase::Failed, Container::Absent),
         deleted(Phase::Failed, exit(143)),
@@ -112,7 +115,7 @@ fn a_driver_that_had_failed_before_its_pod_was_deleted_has_failed() {
     let ended = |exit_code, finished, asked| PodObservation {
         deleting: true,
         asked_to_go_at: asked,
-        ..seen(
+        ..observed(
             Phase::Failed,
             Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: finished },
         )
@@ -129,13 +132,15 @@ fn a_driver_that_had_failed_before_its_pod_was_deleted_has_failed() {
 #[test]
 fn the_end_of_a_killed_driver_has_the_cause_of_the_kill() {
     let late = KillCause::RunTimeout("still running after 2h: killed".to_owned());
-    let Step::Ended(outcome) = step(State::Killing, &late, &seen(Phase::Failed, exit(143))) else { panic!() };
+    let Transition::Ended(outcome) = transition(State::Killing, &late, &observed(Phase::Failed, exit(143))) else {
+        panic!()
+    };
     assert_eq!((outcome.state, outcome.reason.as_deref()), (State::Killed, Some("RunTimeout")));
     assert_eq!(outcome.message, "still running after 2h: killed; the driver exited with code 143 (Error)");
-    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
-    assert_eq!(step(State::Killing, &late, &gone), Step::Ended(Outcome::killed(&late)));
+    let gone = PodObservation { gone: true, ..observed(Phase::Running, Container::Running { started_at: None }) };
+    assert_eq!(transition(State::Killing, &late, &gone), Transition::Ended(Outcome::killed(&late)));
     // No kill is in progress: the cause in the row belongs to no attempt that is being killed.
-    assert_eq!(step(State::Running, &late, &gone), Step::Ended(Outcome::pod_gone()));
+    assert_eq!(transition(State::Running, &late, &gone), Transition::Ended(Outcome::pod_gone()));
 }
 
 #[test]
@@ -147,10 +152,10 @@ fn a_driver_that_never_started_has_no_exit_code() {
         started_at: None,
         finished_at: None,
     };
-    let killed = outcome(State::Killing, &seen(Phase::Failed, unknown.clone()));
+    let killed = outcome(State::Killing, &observed(Phase::Failed, unknown.clone()));
     let words = "the driver didn't start, or its node lost track of it (ContainerStatusUnknown)";
     assert_eq!((killed.state, killed.exit_code), (State::Killed, None));
     assert_eq!(killed.message, format!("{}; {words}", KillCause::Request.message()));
-    let failed = outcome(State::Pending, &seen(Phase::Failed, unknown));
+    let failed = outcome(State::Pending, &observed(Phase::Failed, unknown));
     assert_eq!((failed.state, failed.exit_code, failed.message.as_str()), (State::Failed, None, words));
 }

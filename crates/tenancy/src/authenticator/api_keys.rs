@@ -55,6 +55,6 @@ fn principal(record: &KeyRecord, sent: &ApiKey) -> Option<Principal> {
         None => Grant::everywhere(role),
         Some(tenant) => Grant::in_tenant(role, tenant.clone()).ok()?,
     };
-    let principal = Principal::of_api_key(&key.id, &key.name, vec![grant], key.expires_at).ok()?;
+    let principal = Principal::for_api_key(&key.id, &key.name, vec![grant], key.expires_at).ok()?;
     stored.matches(sent).then_some(principal)
 }

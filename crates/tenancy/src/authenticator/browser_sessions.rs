@@ -105,9 +105,9 @@ impl Tokens {
         granted: Granted,
     ) -> Result<(Self, Arc<Principal>), Unauthenticated> {
         let Granted { access_token, id_token, refresh_token } = granted;
-        let (bearer, principal) = match (issuers.of_issuer(&access_token, issuer).await, &id_token) {
+        let (bearer, principal) = match (issuers.verify_token(&access_token, issuer).await, &id_token) {
             (Err(Unauthenticated::Invalid(why)), Some(id_token)) => {
-                let other = issuers.of_issuer(id_token, issuer).await;
+                let other = issuers.verify_token(id_token, issuer).await;
                 (id_token.clone(), other.map_err(|_| Unauthenticated::Invalid(why)))
             }
             (principal, _) => (access_token, principal),
@@ -146,7 +146,7 @@ impl BrowserSessions {
             true => None,
             false => Some(self.checks.begin(key, gate).await?),
         };
-        let answer = self.of_secret(&secret, is_use, issuers, providers).await;
+        let answer = self.find_by_secret(&secret, is_use, issuers, providers).await;
         match &answer {
             Ok((principal, _)) => self.checks.accept(key, principal.clone()),
             Err(why @ Unauthenticated::UnknownSession) => self.checks.refuse(key, why.clone()),
@@ -155,7 +155,7 @@ impl BrowserSessions {
         answer
     }
 
-    async fn of_secret(
+    async fn find_by_secret(
         &self,
         secret: &Secret,
         is_use: bool,
@@ -173,7 +173,7 @@ impl BrowserSessions {
             let issuer = client_of(providers, &session).ok_or(Unauthenticated::Missing)?;
             let tokens = secret.open(&session.sealed).ok_or(Unauthenticated::Missing)?;
             if Utc::now() < tokens.ends {
-                let principal = match issuers.of_issuer(&tokens.bearer, issuer).await {
+                let principal = match issuers.verify_token(&tokens.bearer, issuer).await {
                     // It ended between the two looks at the clock.
                     Err(Unauthenticated::Invalid(_)) if Utc::now() >= tokens.ends => continue,
                     principal => principal?,

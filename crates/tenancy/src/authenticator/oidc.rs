@@ -101,7 +101,11 @@ impl Issuers {
     }
 
     /// Returns the principal of a token that has to be of this issuer.
-    pub(super) async fn of_issuer(&self, token: &str, issuer: &OidcIssuer) -> Result<Arc<Principal>, Unauthenticated> {
+    pub(super) async fn verify_token(
+        &self,
+        token: &str,
+        issuer: &OidcIssuer,
+    ) -> Result<Arc<Principal>, Unauthenticated> {
         let other =
             || Unauthenticated::Invalid("the token is of another issuer, or none that can be verified".to_owned());
         self.principal(token, slice::from_ref(issuer)).await.unwrap_or_else(|| Err(other()))

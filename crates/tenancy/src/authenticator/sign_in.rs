@@ -213,8 +213,11 @@ impl Authenticator {
         })?;
         let id_token = granted.id_token.as_deref();
         let id_token = id_token.ok_or_else(|| SignInError::Unusable("it sent no ID token".to_owned()))?;
-        self.issuers.verify_id_token(issuer, id_token, &console.client_id, &attempt.nonce()).await.map_err(of_token)?;
-        let (tokens, principal) = Tokens::accepted(&self.issuers, issuer, granted).await.map_err(of_token)?;
+        self.issuers
+            .verify_id_token(issuer, id_token, &console.client_id, &attempt.nonce())
+            .await
+            .map_err(token_error)?;
+        let (tokens, principal) = Tokens::accepted(&self.issuers, issuer, granted).await.map_err(token_error)?;
         let secret = Secret::new().map_err(|Unspecified| no_random())?;
         let new = NewBrowserSession {
             id: secret.id(),
@@ -227,7 +230,7 @@ impl Authenticator {
         let earlier = answer.session.and_then(Secret::parse).map(|secret| secret.id());
         let actor = actor(principal.subject(), from);
         let stored = self.sessions.store.create_browser_session(&new, earlier.as_ref(), &actor).await;
-        stored.map_err(|error| of_token(unavailable(error)))?;
+        stored.map_err(|error| token_error(unavailable(error)))?;
         Ok(SignedIn { cookie: secret.text(), to: attempt.to })
     }
 
@@ -238,7 +241,7 @@ impl Authenticator {
     /// The session isn't ended because the database doesn't answer.
     pub async fn sign_out(&self, cookie: &str, from: Requester<'_>) -> Result<Option<String>, SignInError> {
         let Some(secret) = Secret::parse(cookie) else { return Ok(None) };
-        let failed = |error| of_token(unavailable(error));
+        let failed = |error| token_error(unavailable(error));
         let id = secret.id();
         let Some(session) = self.sessions.store.browser_session(&id, false).await.map_err(failed)? else {
             return Ok(None);
@@ -303,7 +306,7 @@ fn no_random() -> SignInError {
     SignInError::Unavailable("the gateway has no random numbers".to_owned())
 }
 
-fn of_token(why: Unauthenticated) -> SignInError {
+fn token_error(why: Unauthenticated) -> SignInError {
     match why {
         Unauthenticated::Unavailable(why) => SignInError::Unavailable(why),
         Unauthenticated::Limited(exceeded) => SignInError::Unavailable(exceeded.to_string()),

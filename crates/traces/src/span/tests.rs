@@ -59,7 +59,7 @@ fn spans_are_below_the_one_in_which_their_future_runs() {
     LazyLock::force(&ON);
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let header = format!("00-{trace}-b7ad6b7169203331-01");
-    let request = Span::of_request("request", Some(&header), "vendor=a,other=b", NO_ATTRIBUTES);
+    let request = Span::for_request("request", Some(&header), "vendor=a,other=b", NO_ATTRIBUTES);
     let kept = block_on(request.enter(async {
         let inner = child("inner");
         inner.enter(async { drop(child("leaf")) }).await;
@@ -67,7 +67,7 @@ fn spans_are_below_the_one_in_which_their_future_runs() {
     }));
     assert!(!child("outside").is_recorded(), "nothing is recorded outside of a span");
     request.end();
-    let launch = Span::of_submission("launch", SpanKind::Consumer, Some(&kept.to_string()), NO_ATTRIBUTES);
+    let launch = Span::for_submission("launch", SpanKind::Consumer, Some(&kept.to_string()), NO_ATTRIBUTES);
     launch.fail("Refused");
     drop(launch);
     let spans = ended(trace);
@@ -86,11 +86,11 @@ fn spans_are_below_the_one_in_which_their_future_runs() {
 fn a_trace_that_its_caller_does_not_record_is_kept_and_not_recorded() {
     LazyLock::force(&ON);
     let header = "00-11111111111111111111111111111111-b7ad6b7169203331-00";
-    let request = Span::of_request("request", Some(header), "", NO_ATTRIBUTES);
+    let request = Span::for_request("request", Some(header), "", NO_ATTRIBUTES);
     let (inner, kept) = block_on(request.enter(async { (child("inner"), TraceContext::current()) }));
     assert!(!request.is_recorded() && !inner.is_recorded());
     assert_eq!(kept.unwrap().to_string(), header);
-    assert!(!Span::of_submission("launch", SpanKind::Consumer, Some(header), NO_ATTRIBUTES).is_recorded());
+    assert!(!Span::for_submission("launch", SpanKind::Consumer, Some(header), NO_ATTRIBUTES).is_recorded());
     drop((request, inner));
     assert_eq!(ended("11111111111111111111111111111111"), []);
 }
@@ -99,7 +99,7 @@ fn a_trace_that_its_caller_does_not_record_is_kept_and_not_recorded() {
 fn a_request_without_a_valid_trace_begins_one() {
     LazyLock::force(&ON);
     for header in [None, Some("00-zz"), Some("00-00000000000000000000000000000000-b7ad6b7169203331-01")] {
-        let request = Span::of_request("request", header, "", NO_ATTRIBUTES);
+        let request = Span::for_request("request", header, "", NO_ATTRIBUTES);
         let kept = block_on(request.enter(async { TraceContext::current() })).unwrap().to_string();
         assert!(request.is_recorded() && kept.starts_with("00-") && kept.ends_with("-01"), "{kept}");
     }
@@ -111,7 +111,7 @@ fn a_span_of_the_past_has_the_times_that_it_is_given() {
     LazyLock::force(&ON);
     let trace = "22222222222222222222222222222222";
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-    let whole = Span::of_past("submission", &format!("00-{trace}-b7ad6b7169203331-01"), at(1), NO_ATTRIBUTES);
+    let whole = Span::for_past("submission", &format!("00-{trace}-b7ad6b7169203331-01"), at(1), NO_ATTRIBUTES);
     whole.add([Moment { name: "RUNNING", at: at(3) }]);
     whole.past_child("attempt", at(2), NO_ATTRIBUTES).end_at(at(4));
     whole.end_at(at(5));

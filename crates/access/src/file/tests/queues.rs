@@ -43,7 +43,7 @@ fn queues_have_caps_weights_and_tenants() {
     let default = |tenant: &str| access.tenant(tenant).unwrap().default_queue.as_deref();
     assert_eq!(default("red"), Some("day"), "it may use no other");
     assert_eq!((default("blue"), default("green")), (Some("night"), None));
-    assert_eq!(queues.of_tenant("blue").map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["day", "night"]);
+    assert_eq!(queues.for_tenant("blue").map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["day", "night"]);
 }
 
 #[test]

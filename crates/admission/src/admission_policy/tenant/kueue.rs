@@ -63,5 +63,5 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         None => format!("!{}.startsWith('system-')", label(PRIORITY)),
     });
     let message = "the policy of the tenant doesn't permit the queue of Kueue, or the priority class in it";
-    vec![Rule::of_new_and_changed_pods(and(&conditions), message)]
+    vec![Rule::for_new_and_changed_pods(and(&conditions), message)]
 }

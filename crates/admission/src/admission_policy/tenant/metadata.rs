@@ -47,7 +47,7 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
     let mut rules = vec![
         Rule::naming("the policy of the tenant doesn't permit these labels", "variables.foreignLabels"),
         Rule::naming("the policy of the tenant doesn't permit these annotations", "variables.foreignAnnotations"),
-        Rule::of_new_pods(
+        Rule::for_new_pods(
             format!(
                 "object.metadata.?annotations[?'{GROUP}'].orValue('').matches('^(spark-[0-9a-f]{{32}}-podgroup)?$')"
             ),
@@ -99,7 +99,7 @@ fn secrets(operators: Option<&str>) -> (Vec<(&'static str, String)>, Rule) {
     let conditions = [all_containers(&variable), all_containers(&argument), annotation];
     let message =
         "a variable, an argument or an annotation looks like a secret: put it into a Secret, and refer to that";
-    (variables, Rule::of_new_pods(and(&conditions), message))
+    (variables, Rule::for_new_pods(and(&conditions), message))
 }
 
 /// Returns the condition that labels and annotations of other metadata are permitted.

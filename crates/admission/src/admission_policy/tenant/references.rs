@@ -48,7 +48,7 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
     ] {
         if let Some(expression) = names(policy, list, Some(generated)) {
             variables.push((variable, expression));
-            rules.push(Rule::of_new_pods(and(&conditions), message));
+            rules.push(Rule::for_new_pods(and(&conditions), message));
         }
     }
     if let Some(drivers) = names(policy, Names::CsiDrivers, None) {
@@ -56,7 +56,7 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
         let kinds = ["csi", "flexVolume"].into_iter().filter(|kind| permits(kind));
         let conditions: Vec<String> = kinds.map(of).collect();
         if !conditions.is_empty() {
-            rules.push(Rule::of_new_pods(
+            rules.push(Rule::for_new_pods(
                 and(&conditions),
                 "the policy of the tenant doesn't permit the driver of a volume",
             ));
@@ -64,7 +64,8 @@ pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>)
     }
     if let Some(servers) = names(policy, Names::NfsServers, None).filter(|_| permits("nfs")) {
         let condition = all_volumes(&format!("v.?nfs.?server.orValue('').matches({servers})"));
-        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the server of an NFS volume"));
+        rules
+            .push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit the server of an NFS volume"));
     }
     if permits("ephemeral") {
         rules.extend(ephemeral(policy));
@@ -115,7 +116,8 @@ fn ephemeral(policy: &Policy) -> Vec<Rule> {
         // The class with an empty name is that of volumes that exist already.
         None => format!("{class}.orValue('-') != ''"),
     };
-    rules.push(Rule::of_new_pods(of_each(&condition), "the policy of the tenant doesn't permit the class of a volume"));
+    rules
+        .push(Rule::for_new_pods(of_each(&condition), "the policy of the tenant doesn't permit the class of a volume"));
     let source = |field: &str| {
         let claims = names(policy, Names::Claims, None);
         let named =
@@ -131,12 +133,12 @@ fn ephemeral(policy: &Policy) -> Vec<Rule> {
         source("dataSource"),
         source("dataSourceRef"),
     );
-    rules.push(Rule::of_new_pods(
+    rules.push(Rule::for_new_pods(
         of_each(&condition),
         "an ephemeral volume is selected by its class, or copies a permitted claim",
     ));
     let condition = of_each(&keys_are_permitted(policy, &format!("{TEMPLATE}.?metadata")));
-    rules.push(Rule::of_new_pods(
+    rules.push(Rule::for_new_pods(
         condition,
         "the policy of the tenant doesn't permit a label or annotation of an ephemeral volume",
     ));
@@ -151,7 +153,7 @@ fn projected(policy: &Policy) -> Vec<Rule> {
     let forbidden: Vec<String> = forbidden.map(|source| format!("!has(s.{source})")).collect();
     if !forbidden.is_empty() {
         let condition = all_projections(&forbidden.join(" && "));
-        rules.push(Rule::of_new_pods(
+        rules.push(Rule::for_new_pods(
             condition,
             "the policy of the tenant doesn't permit the source of a projected volume",
         ));
@@ -164,6 +166,6 @@ fn projected(policy: &Policy) -> Vec<Rule> {
         condition.push("(!has(s.serviceAccountToken) || s.serviceAccountToken.?audience.orValue('') != '')".to_owned());
     }
     let condition = all_projections(&condition.join(" && "));
-    rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the audience of a token"));
+    rules.push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit the audience of a token"));
     rules
 }

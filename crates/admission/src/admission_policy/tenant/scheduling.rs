@@ -36,7 +36,7 @@ fn restarts() -> Rule {
          \x20 {}",
         all_containers("dyn(c).?restartPolicyRules.orValue([]).all(r, r.action == 'Restart')"),
     );
-    Rule::of_new_role("driver", condition, "a driver runs once: neither its pod nor a rule of a container restarts it")
+    Rule::for_new_role("driver", condition, "a driver runs once: neither its pod nor a rule of a container restarts it")
 }
 
 /// Returns the rule for labels of nodes, in selectors and affinities.
@@ -49,7 +49,7 @@ fn nodes(policy: &Policy) -> Vec<Rule> {
         )
     };
     let fields = every_term("!has(t.matchFields)");
-    let mut rules = vec![Rule::of_new_pods(fields, "a Spark pod selects nodes by their labels, not by their fields")];
+    let mut rules = vec![Rule::for_new_pods(fields, "a Spark pod selects nodes by their labels, not by their fields")];
     if let Some(labels) = policy.names(Names::NodeSelectors).map(literal) {
         let selector = format!(
             "object.spec.?nodeSelector.orValue({{}}).all(key, key.matches({labels}) ||\n\
@@ -62,7 +62,7 @@ fn nodes(policy: &Policy) -> Vec<Rule> {
         );
         let conditions = [selector, every_term(&expressions)];
         let message = "the policy of the tenant doesn't permit the label of a node";
-        rules.push(Rule::of_new_pods(and(&conditions), message));
+        rules.push(Rule::for_new_pods(and(&conditions), message));
     }
     rules
 }
@@ -80,7 +80,7 @@ fn tolerations(policy: &Policy) -> Rule {
          \x20 (request.operation == 'UPDATE' && t in oldObject.spec.?tolerations.orValue([])) ||\n\
          \x20 (t.?key.orValue('') in {DEFAULT_TAINTS} && t.?effect.orValue('') == 'NoExecute' && has(t.tolerationSeconds)))"
     );
-    Rule::of_new_and_changed_pods(condition, "the policy of the tenant doesn't permit a toleration")
+    Rule::for_new_and_changed_pods(condition, "the policy of the tenant doesn't permit a toleration")
 }
 
 /// Returns the rules for classes and schedulers.
@@ -91,15 +91,15 @@ fn classes(policy: &Policy) -> Vec<Rule> {
         Some(classes) => format!("{priority}.matches({classes})"),
         None => format!("!{priority}.startsWith('system-')"),
     };
-    rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the priority class"));
+    rules.push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit the priority class"));
     if let Some(classes) = names(policy, Names::RuntimeClasses, None) {
         let condition = format!("object.spec.?runtimeClassName.orValue('').matches({classes})");
-        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the runtime class"));
+        rules.push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit the runtime class"));
     }
     // The API server writes the name of its own into a pod that names none.
     if let Some(schedulers) = names(policy, Names::Schedulers, Some("default-scheduler")) {
         let condition = format!("object.spec.?schedulerName.orValue('').matches({schedulers})");
-        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the scheduler"));
+        rules.push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit the scheduler"));
     }
     rules
 }
@@ -108,19 +108,19 @@ fn classes(policy: &Policy) -> Vec<Rule> {
 fn toggles(policy: &Policy) -> Vec<Rule> {
     let document = policy.document();
     let mut rules = vec![
-        Rule::of_new_pods("!has(object.spec.nodeName)", "a Spark pod has no nodeName: the scheduler selects the node"),
-        Rule::of_new_pods(
+        Rule::for_new_pods("!has(object.spec.nodeName)", "a Spark pod has no nodeName: the scheduler selects the node"),
+        Rule::for_new_pods(
             kueue::gates(policy),
             match policy.uses_kueue() {
                 true => "a Spark pod has no scheduling gates but Kueue's",
                 false => "a Spark pod has no scheduling gates",
             },
         ),
-        Rule::of_new_pods(
+        Rule::for_new_pods(
             "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).all(owner, owner.apiVersion.startsWith('sparkoperator.k8s.io/') && owner.kind in ['SparkApplication', 'ScheduledSparkApplication'])",
             "a driver has no owner but an application of Kubeflow's operator",
         ),
-        Rule::of_new_pods(
+        Rule::for_new_pods(
             match policy.uses_kueue() {
                 true => format!("{FINALIZERS}.all(name, {OWN} || {})", kueue::finalizer(policy)),
                 false => format!("{FINALIZERS}.all(name, {OWN})"),
@@ -167,7 +167,7 @@ fn toggles(policy: &Policy) -> Vec<Rule> {
     ];
     rules.extend(absent.into_iter().filter(|(_, permitted, ..)| !permitted).map(|(rule, _, condition, what)| {
         let message = format!("the policy of the tenant permits no pods with {what} ({rule})");
-        Rule::of_new_pods(condition, &message)
+        Rule::for_new_pods(condition, &message)
     }));
     rules
 }

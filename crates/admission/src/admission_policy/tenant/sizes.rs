@@ -25,7 +25,7 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
         for (resource, limit) in amounts(of_pod) {
             let condition = format!("{} && {}", is_stated(resource), is_within(resource, limit));
             let message = format!("the limit of {resource} for the pod of {} is {}", with_article(role), limit.0);
-            rules.push(Rule::of_new_role(role, condition, &message));
+            rules.push(Rule::for_new_role(role, condition, &message));
         }
     }
     if let Some(permitted) = &limits.resources {
@@ -35,32 +35,32 @@ pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
             |of: &str, kind: &str| format!("{}.?{kind}.orValue({{}}).all(name, name in {known})", resources(of));
         let both = |of: &str| format!("{} && {}", names(of, "requests"), names(of, "limits"));
         let condition = format!("{} &&\n  {}", all_containers(&both("c")), both("object.spec"));
-        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit a resource"));
+        rules.push(Rule::for_new_pods(condition, "the policy of the tenant doesn't permit a resource"));
         for (resource, limit) in permitted {
             let message = format!("the limit of {resource} for a pod is {}", limit.0);
-            rules.push(Rule::of_new_pods(is_within(resource, limit), &message));
+            rules.push(Rule::for_new_pods(is_within(resource, limit), &message));
         }
     }
     if let Some(most) = limits.containers {
         let condition = format!("object.spec.containers.size() + {INIT}.size() <= {most}");
-        rules.push(Rule::of_new_pods(condition, &format!("a pod has at most {most} containers")));
+        rules.push(Rule::for_new_pods(condition, &format!("a pod has at most {most} containers")));
     }
     if let Some(most) = limits.termination_grace_period_seconds {
         let condition = format!(
             "object.spec.?terminationGracePeriodSeconds.orValue({DEFAULT_GRACE}) <= {}",
             most.max(DEFAULT_GRACE)
         );
-        rules.push(Rule::of_new_pods(condition, &format!("the grace period of a pod is at most {most} seconds")));
+        rules.push(Rule::for_new_pods(condition, &format!("the grace period of a pod is at most {most} seconds")));
     }
     if let Some(most) = limits.active_deadline_seconds {
         let message = format!("the deadline of a pod is at most {most} seconds, and that of a driver must be set");
         let seconds = "object.spec.?activeDeadlineSeconds";
-        rules.push(Rule::of_new_role(
+        rules.push(Rule::for_new_role(
             "driver",
             format!("{seconds}.orValue({}) <= {most}", most.saturating_add(1)),
             &message,
         ));
-        rules.push(Rule::of_new_role("executor", format!("{seconds}.orValue(0) <= {most}"), &message));
+        rules.push(Rule::for_new_role("executor", format!("{seconds}.orValue(0) <= {most}"), &message));
     }
     rules.extend(limits.empty_dir.as_ref().map(empty_dirs));
     rules.extend(limits.storage.as_ref().map(storage));
@@ -122,12 +122,12 @@ fn empty_dirs(most: &Amount) -> Rule {
          \x20   quantity(dyn(v).emptyDir.sizeLimit).compareTo(quantity({})) <= 0 : v.name.startsWith('spark-local-dir-'))",
         literal(&most.0)
     );
-    Rule::of_new_pods(all_volumes(&condition), &format!("the sizeLimit of an emptyDir volume is at most {}", most.0))
+    Rule::for_new_pods(all_volumes(&condition), &format!("the sizeLimit of an emptyDir volume is at most {}", most.0))
 }
 
 /// Returns the rule for the storage that a pod creates for itself.
 fn storage(most: &Amount) -> Rule {
     let size = "quantity(dyn(v).ephemeral.volumeClaimTemplate.spec.?resources.?requests[?'storage'].orValue('0')).asApproximateFloat()";
     let condition = format!("variables.volumes.filter(v, has(v.ephemeral)).map(v, {size}).sum() <= {}", limit(most));
-    Rule::of_new_pods(condition, &format!("the storage of a pod's ephemeral volumes is at most {}", most.0))
+    Rule::for_new_pods(condition, &format!("the storage of a pod's ephemeral volumes is at most {}", most.0))
 }

@@ -41,7 +41,7 @@ impl Path {
     }
 
     /// Returns the path that a JSON pointer in a URI fragment stands for. `None` if it points elsewhere, such as into a list.
-    pub(super) fn of_pointer(pointer: &str) -> Option<String> {
+    pub(super) fn from_pointer(pointer: &str) -> Option<String> {
         let rest = pointer.strip_prefix("#/")?;
         let (field, key) = rest.split_once('/').map_or((rest, None), |(field, key)| (field, Some(key)));
         match key {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_pointer_is_shown_as_a_path() {
-        let path = |pointer| Path::of_pointer(pointer);
+        let path = |pointer| Path::from_pointer(pointer);
         assert_eq!(path("#/sparkProperties/spark.a~1b").as_deref(), Some("sparkProperties.spark.a/b"));
         assert_eq!(path("#/name").as_deref(), Some("name"));
         assert_eq!((path("#/appArgs/1"), path("#/driverPodTemplate/spec/x")), (None, None));

@@ -36,7 +36,8 @@ impl Request {
                 Self { body, line }
             }
             None => {
-                let properties = submit.properties_file.as_deref().map(of_file).transpose()?.unwrap_or_default();
+                let properties =
+                    submit.properties_file.as_deref().map(read_properties).transpose()?.unwrap_or_default();
                 let body = json!({
                     "mainClass": COMMAND_LINE,
                     "appResource": "",
@@ -123,7 +124,7 @@ fn words_of(arguments: &Value) -> Result<Vec<String>, Error> {
 }
 
 /// Reads a file of properties. Like spark-submit, ignores keys that aren't Spark's with a warning.
-fn of_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
+fn read_properties(path: &Path) -> Result<BTreeMap<String, String>, Error> {
     let text = fs::read_to_string(path)
         .map_err(|error| Error::Here(format!("reading the properties from {}: {error}", path.display())))?;
     let mut properties = parse_properties(&text);

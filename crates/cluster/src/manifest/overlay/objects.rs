@@ -13,7 +13,7 @@ use super::{
     error::{OverlayError, unreadable},
     pods,
 };
-use crate::Manifest;
+use crate::manifest::Manifest;
 
 /// The key of the properties in the main `ConfigMap`.
 const PROPERTIES: &str = "spark.properties";
@@ -71,7 +71,7 @@ impl Objects {
     }
 
     fn replace_template(&mut self, text: String) -> Result<BTreeMap<String, String>, OverlayError> {
-        let entry = ExecutorTemplateMount::of_config_map(String::new()).entry;
+        let entry = ExecutorTemplateMount::for_config_map(String::new()).entry;
         let mut present = self.beside.iter_mut().filter_map(|object| object.get_mut("data")?.get_mut(entry));
         *present.next().ok_or_else(|| unreadable("the executors' template is in no ConfigMap"))? = text.into();
         Ok(BTreeMap::new())
@@ -87,7 +87,7 @@ impl Objects {
         if let Some(namespace) = main["metadata"].get("namespace") {
             metadata["namespace"] = namespace.clone();
         }
-        let ExecutorTemplateMount { volume, mount, property, entry } = ExecutorTemplateMount::of_config_map(name);
+        let ExecutorTemplateMount { volume, mount, property, entry } = ExecutorTemplateMount::for_config_map(name);
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": true, "data": {entry: text}});
         let [volume, mount] = [serde_json::to_value(volume), serde_json::to_value(mount)];
         let of_json = |error: serde_json::Error| unreadable(error.to_string());

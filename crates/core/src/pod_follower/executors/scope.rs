@@ -24,8 +24,8 @@ pub(in crate::pod_follower) struct Scope {
 }
 
 impl Scope {
-    pub(in crate::pod_follower) fn note(&mut self, seen: &ExecutorObservation) {
-        if let Some(now) = self.known.take(seen) {
+    pub(in crate::pod_follower) fn note(&mut self, observed: &ExecutorObservation) {
+        if let Some(now) = self.known.take(observed) {
             self.change(now);
         }
     }

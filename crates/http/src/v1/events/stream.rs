@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Event;
 use crate::compression::Live;
-use sparkgate_service::{self, Interrupted, PublishedEvent, Subscription};
+use sparkgate_service::{self, FeedEvent, Interrupted, Subscription};
 
 const EVENT_STREAM: &str = "text/event-stream";
 /// The longest time without data. Proxies close idle connections, and a write detects a client that is gone.
@@ -39,7 +39,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 /// Events that are available together are sent together. Each is serialized once, for its first subscriber.
 pub(super) fn stream(
     subscription: Subscription,
-    first: &[Arc<PublishedEvent>],
+    first: &[Arc<FeedEvent>],
     end: impl Future<Output = ()> + Send + 'static,
 ) -> Response {
     let begin = format!("retry: {RETRY}\n\n{}{}", written(first), mark(&subscription));
@@ -85,7 +85,7 @@ fn mark(subscription: &Subscription) -> String {
     format!("id: {}\n\n", subscription.cursor())
 }
 
-fn written(events: &[Arc<PublishedEvent>]) -> String {
+fn written(events: &[Arc<FeedEvent>]) -> String {
     let mut text = String::new();
     for event in events {
         text.push_str(event.text(|change| {

@@ -75,7 +75,7 @@ async fn parts<'a>(
     let (bytes, held) = state.bodies.read(content).await?;
     let (mut request, options) = parse(&bytes, caller.spark_lines().newest())?;
     drop(bytes);
-    let mut files = FormFiles::of_request(&request)?;
+    let mut files = FormFiles::from_request(&request)?;
     while let Some(part) = next(&mut form).await? {
         let name = match (part.name(), part.file_name()) {
             (Some(FILE), Some(name)) => name.to_owned(),

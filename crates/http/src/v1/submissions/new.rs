@@ -187,7 +187,7 @@ pub(in crate::v1) fn parse(
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
     let (submission, mut errors) = json::read::<NewSubmission>(json::object(body)?, "a submission");
     let Some((request, options)) = submission.map(|submission| submission.into_parts(&mut errors)) else {
-        return Err(Problem::of_fields(Code::InvalidRequest, errors));
+        return Err(Problem::for_fields(Code::InvalidRequest, errors));
     };
     for refusal in refused_properties(&request.spark_properties, version) {
         let field = pointer(&refusal.field);
@@ -195,7 +195,7 @@ pub(in crate::v1) fn parse(
             errors.extend(Problem::field(field, refusal.reason).errors);
         }
     }
-    if errors.is_empty() { Ok((request, options)) } else { Err(Problem::of_fields(Code::InvalidRequest, errors)) }
+    if errors.is_empty() { Ok((request, options)) } else { Err(Problem::for_fields(Code::InvalidRequest, errors)) }
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ async fn patched(
     let mut missing = Vec::new();
     find_redacted(&body, "#".to_owned(), &mut missing);
     if !missing.is_empty() {
-        return Err(Problem::of_fields(Code::InvalidRequest, missing));
+        return Err(Problem::for_fields(Code::InvalidRequest, missing));
     }
     // Labels that are no object are refused below.
     let labels = body.as_object_mut().map(|body| body.entry("labels").or_insert_with(|| json!({})));

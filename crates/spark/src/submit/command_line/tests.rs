@@ -33,7 +33,7 @@ fn options_override_conf_and_conf_overrides_properties() {
 }
 
 #[test]
-fn of_conf_and_options_that_become_conf_the_last_one_wins() {
+fn the_last_one_of_conf_and_options_that_become_conf_wins() {
     let memory = |line: &[&str]| expand(&[line, &[JAR]].concat()).spark_properties["spark.driver.memory"].clone();
     assert_eq!(memory(&["--driver-memory", "2g", "--conf", "spark.driver.memory=3g"]), "3g");
     assert_eq!(memory(&["--conf", "spark.driver.memory=3g", "--driver-memory", "2g"]), "2g");

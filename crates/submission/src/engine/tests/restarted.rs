@@ -14,14 +14,14 @@ fn first_end() -> Container {
 
 /// It has ended once, and runs again.
 fn runs_again() -> PodObservation {
-    PodObservation { rerun: Some(Rerun::Live), ..seen(Phase::Running, first_end()) }
+    PodObservation { rerun: Some(Rerun::Live), ..observed(Phase::Running, first_end()) }
 }
 
 /// It has ended, and its kubelet will start it again.
 fn will_run_again() -> PodObservation {
     PodObservation {
         restarted_by: Some("spec.restartPolicy: OnFailure".to_owned()),
-        ..seen(Phase::Running, first_end())
+        ..observed(Phase::Running, first_end())
     }
 }
 
@@ -32,17 +32,18 @@ fn found(pod: PodObservation) -> EffectResult {
 #[test]
 fn a_driver_that_may_run_again_is_deleted_and_its_end_counts_after_that() {
     for again in [runs_again(), will_run_again()] {
-        let follow = || Follow::seen(Box::new(again.clone()));
+        let follow = || Follow::observed(Box::new(again.clone()));
         let asked = run(follow(), [in_state(State::Running), found(again.clone()), EffectResult::Done]);
         assert_eq!(asked[1..], [Effect::LookUp, Effect::Delete("u".into()), Effect::Settle(Settled::Done)]);
 
         let deleting = PodObservation { deleting: true, ..again.clone() };
         if deleting.may_run_again() {
-            let asked = run(Follow::seen(Box::new(deleting)), [in_state(State::Running)]);
+            let asked = run(Follow::observed(Box::new(deleting)), [in_state(State::Running)]);
             assert_eq!(asked[1], Effect::Settle(Settled::Done), "it runs until its grace period is over");
         }
         let over = PodObservation { deleting: true, rerun: again.rerun.map(|_| Rerun::Over), ..again.clone() };
-        let asked = run(Follow::seen(Box::new(over.clone())), [in_state(State::Running), EffectResult::Moved(true)]);
+        let asked =
+            run(Follow::observed(Box::new(over.clone())), [in_state(State::Running), EffectResult::Moved(true)]);
         assert_eq!(ends(&asked[1]), Some(State::Failed), "the first end, and not that of the deletion");
         assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()));
 
@@ -63,7 +64,7 @@ fn a_kill_deletes_a_driver_that_runs_again() {
 #[test]
 fn a_driver_without_a_submission_that_runs_again_is_deleted() {
     let ended = EffectResult::Row(Some(row(State::Failed, Some("u"))));
-    let asked = run(Follow::seen(Box::new(runs_again())), [ended, found(runs_again()), EffectResult::Done]);
+    let asked = run(Follow::observed(Box::new(runs_again())), [ended, found(runs_again()), EffectResult::Done]);
     assert_eq!(asked[1..], [Effect::LookUp, Effect::Delete("u".into()), Effect::RemoveFinalizer("u".into())]);
 }
 
@@ -72,6 +73,6 @@ fn a_driver_that_left_the_watch_after_its_first_end_is_looked_up() {
     let left = PodObservation { gone: true, ..will_run_again() };
     let unlabelled = PodObservation { labelled: false, ..runs_again() };
     let answers = [in_state(State::Running), found(unlabelled.clone()), in_state(State::Running), found(unlabelled)];
-    let asked = run(Follow::seen(Box::new(left)), answers);
+    let asked = run(Follow::observed(Box::new(left)), answers);
     assert_eq!(asked[1..], [Effect::LookUp, Effect::Read, Effect::LookUp, Effect::Delete("u".into())]);
 }
