@@ -93,7 +93,7 @@ pub fn files_listener(service: Service, settings: HttpSettings) -> Router {
 }
 
 fn state(service: Service, settings: HttpSettings) -> AppState {
-    AppState { bodies: Bodies::new(&settings), service, settings }
+    AppState { bodies: Bodies::new(&settings), service: Arc::new(service), settings: Arc::new(settings) }
 }
 
 fn spark_face(state: &AppState) -> AnyFace {

@@ -1,11 +1,14 @@
 //! What the handlers of all APIs need.
 
+use std::sync::Arc;
+
 use super::{body::Bodies, settings::HttpSettings};
 use sparkgate_service::Service;
 
+/// Each layer of the router clones it, for each request.
 #[derive(Clone)]
 pub(crate) struct AppState {
-    pub(crate) service: Service,
-    pub(crate) settings: HttpSettings,
+    pub(crate) service: Arc<Service>,
+    pub(crate) settings: Arc<HttpSettings>,
     pub(crate) bodies: Bodies,
 }

@@ -24,6 +24,8 @@ pub(super) struct UnderWay {
     pub(super) submissions: HashMap<SubmissionId, Whose>,
     /// When a claim that left namespaces out last found nothing.
     pub(super) found_nothing: Option<Instant>,
+    /// When claims that this process doesn't know of were last returned.
+    pub(super) gave_back: Option<Instant>,
 }
 
 impl UnderWay {

@@ -21,6 +21,8 @@ use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
 /// Pause after a claim that left namespaces out and found nothing. Otherwise, while one namespace uses its whole share, each launch that
 /// ends would trigger another claim.
 const NOTHING_FOUND: Duration = Duration::from_millis(20);
+/// How often claims whose replies were lost are returned, while this replica may not work.
+const GIVEN_BACK: Duration = Duration::from_secs(1);
 
 /// How often a driver that is being deleted is checked, in case the watch misses its end.
 const RECHECK: Duration = Duration::from_secs(10);
@@ -103,8 +105,12 @@ impl Launcher {
         let mut busy = self.busy.lock().await;
         let ids: Vec<_> = busy.submissions.keys().cloned().collect();
         if !may_work {
-            // Otherwise, a claim whose reply was lost would keep its submission from the other replicas.
-            self.store.give_back_unknown(session, &ids).await?;
+            // Otherwise, a claim whose reply was lost would keep its submission from the other replicas. Not for each submission that is
+            // accepted meanwhile: the statement reads all that wait.
+            if busy.gave_back.is_none_or(|at| at.elapsed() >= GIVEN_BACK) {
+                self.store.give_back_unknown(session, &ids).await?;
+                busy.gave_back = Some(Instant::now());
+            }
             return Ok(Vec::new());
         }
         let namespaces = self.cluster.namespaces();

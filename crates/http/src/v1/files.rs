@@ -99,7 +99,7 @@ pub(super) async fn upload(
     let waits = request.headers().contains_key(header::EXPECT);
     let mut content = request.into_body().into_data_stream();
     // In its own task, so that what was written is removed if the client disconnects.
-    let files = state.service.files;
+    let files = state.service.files.clone();
     let uploaded = to_its_end(async move {
         let uploaded = files.upload(&caller, query.namespace.as_deref(), &sha256, length, &mut content).await;
         if !waits {

@@ -64,7 +64,7 @@ pub(in crate::v1) async fn resume(
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let waits = headers.contains_key(header::EXPECT);
     let mut content = request.into_body().into_data_stream();
-    let files = state.service.files;
+    let files = state.service.files.clone();
     // In its own task, so that what has arrived is recorded if the client disconnects.
     let resumed = to_its_end(async move {
         let part = NewPart { sha256: &sha256, offset, length, is_last };

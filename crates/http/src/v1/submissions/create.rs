@@ -1,6 +1,6 @@
 //! `POST /v1/submissions`, and its dry run.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -84,7 +84,7 @@ pub(in crate::v1) async fn create(
 }
 
 pub(super) async fn submit(
-    service: Service,
+    service: Arc<Service>,
     caller: Session,
     request: CreateSubmissionRequest,
     options: SubmissionOptions,
