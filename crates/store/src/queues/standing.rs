@@ -1,13 +1,22 @@
 //! Where a submission stands in its queue: a part of its document.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
 use super::states::QueueState;
-use crate::unadmitted::{IN_QUEUES, UNADMITTED};
+use crate::{
+    error::{Error, within},
+    store::Store,
+    unadmitted::{IN_QUEUES, UNADMITTED},
+};
+use sparkgate_submission::SubmissionId;
 
 /// How many submissions ahead of another one are counted.
 const COUNTED: i64 = 10_000;
+/// How many are counted for each row of a list.
+pub const COUNTED_IN_LISTS: u32 = 100;
 /// How many of the last admissions an estimate is made of.
 const OBSERVED: i64 = 100;
 
@@ -84,6 +93,26 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                            ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS history
              WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standings ON true"
     ));
+}
+
+impl Store {
+    /// Returns how many submissions of its tenant are admitted before each of these. Those that don't wait in a queue have no number, and
+    /// more than [`COUNTED_IN_LISTS`] aren't counted.
+    pub async fn queue_positions(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, u32>, Error> {
+        let action = "reading the places of submissions in queues";
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "SELECT s.id, (SELECT count(*) FROM (
+                     SELECT FROM submissions w WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant
+                       AND w.queue_rank < s.queue_rank LIMIT {COUNTED_IN_LISTS} + 1) AS before)
+             FROM submissions s
+             WHERE s.id = ANY($1) AND s.queue_rank IS NOT NULL AND s.held_at IS NULL AND s.claimed_by = {UNADMITTED}"
+        )))
+        .bind(ids);
+        let mut connection = self.connection(action).await?;
+        let found: Vec<(String, i64)> = within(action, statement.fetch_all(&mut *connection)).await?;
+        let read = |(id, ahead): (String, i64)| Some((id.parse().ok()?, u32::try_from(ahead).ok()?));
+        Ok(found.into_iter().filter_map(read).collect())
+    }
 }
 
 #[cfg(test)]
