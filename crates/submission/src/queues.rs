@@ -9,6 +9,7 @@
 
 mod amounts;
 mod decide;
+mod estimate;
 mod lent;
 mod reason;
 mod room;
@@ -20,6 +21,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 pub use amounts::{Amounts, Resource};
 pub use decide::decide;
+pub use estimate::History;
 pub use lent::{QueueShare, shares};
 pub use reason::WaitReason;
 
