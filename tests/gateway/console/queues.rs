@@ -68,8 +68,8 @@ async fn queues_show_what_runs_waits_and_is_lent(pool: PgPool) {
     let red = cells(&body, "tenant <bdi>red</bdi>");
     assert!(red[1].contains("2 |submissions") && red[2].ends_with('2') && red[3] == "0", "{red:?}");
 
-    let held = site.world.service.queues.hold(&site.world.service.anonymous(), &ids[3].parse().unwrap(), None).await;
-    assert!(held.unwrap().changed);
+    let hold = format!("/console/submissions/{}/hold", ids[3]);
+    assert_eq!(post(&site.world, &site.key, &hold, "").await.status, 303);
     let body = site.page("/console/queues").await.body;
     assert_eq!(cells(&body, "<bdi>day</bdi>")[6..8], ["1".to_owned(), "1".to_owned()]);
     site.set(&ids[0], "state = 'KILLED', finished_at = clock_timestamp()").await;

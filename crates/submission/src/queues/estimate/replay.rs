@@ -166,7 +166,7 @@ fn play(seed: u64, days: u64) -> (Vec<Estimated>, usize) {
                 running.push((now + all[job].seconds, job));
                 admissions.entry(all[job].place).or_default().push((now, now - since));
                 let waited = (now - since) as f64;
-                // The others are admitted at once, so nobody reads an estimate of them.
+                // The others are admitted at once, before an estimate of them is read.
                 if all[job].at >= (days - 1) * DAY && waited >= 5.0 {
                     match promised[&job] {
                         Some((seconds, error)) => estimated.push(Estimated { seconds, error, waited }),
@@ -214,7 +214,7 @@ fn estimates_of_a_day_are_near_the_waits() {
         at(waits, 0.9),
         at(off.clone(), 0.5),
         100.0 * at(parts.clone(), 0.5),
-        at(off.clone(), 0.9),
+        at(off, 0.9),
         100.0 * at(parts.clone(), 0.9),
         within(1.0),
         within(2.0),
