@@ -8,6 +8,7 @@ mod hostile;
 mod in_browser;
 mod issuer;
 mod pages;
+mod queues;
 mod rerun;
 mod rows;
 mod sign_in;

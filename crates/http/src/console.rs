@@ -15,6 +15,7 @@ mod logs;
 mod operator;
 mod overview;
 mod page;
+mod queues;
 mod refusal;
 mod rerun;
 mod rows;
@@ -23,6 +24,7 @@ mod sign_in;
 mod spark;
 mod submission;
 mod text;
+mod waiting;
 
 use axum::{
     Router,
@@ -86,10 +88,17 @@ fn pages() -> Routes {
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))
         .changes(Method::POST, "kill", About::submission)
+        .route("/console/submissions/{id}/hold", post(waiting::hold))
+        .changes(Method::POST, "hold", About::submission)
+        .route("/console/submissions/{id}/release", post(waiting::release))
+        .changes(Method::POST, "release", About::submission)
         .route("/console/submissions/{id}/rerun", post(rerun::submit))
         .changes(Method::POST, "submit", About::submission)
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))
+        .route("/console/queues", get(queues::show))
+        .route("/console/queues/state", post(queues::set_state))
+        .changes(Method::POST, "change-queue", About::nothing)
         .route("/console/overview", get(overview::show))
         .route("/console/operator", get(operator::show))
         .route("/console/sign-in", get(sign_in::begin))

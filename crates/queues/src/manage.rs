@@ -1,13 +1,16 @@
 //! What users and operators see of queues, and do with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Queues, cost::running};
-use sparkgate_access::Role;
+use sparkgate_access::{Queue, Role};
 use sparkgate_common::error::Error;
 use sparkgate_spark::Refusal;
-use sparkgate_store::{Filter, HoldAnswer, QueueState, StoredQueueState};
-use sparkgate_submission::{SubmissionId, queues::Amounts};
+use sparkgate_store::{Filter, HoldAnswer, QueueState, StoredQueueState, Submission};
+use sparkgate_submission::{
+    State, SubmissionId,
+    queues::{Amounts, shares},
+};
 use sparkgate_tenancy::session::Session;
 
 /// A queue, as those see it who may use it.
@@ -17,6 +20,13 @@ pub struct QueueOverview {
     pub weight: u32,
     /// Its part of the capacity, according to the weights. What others don't use of theirs is lent to it.
     pub fair_share: f64,
+    /// Its part of the capacity by use, of the resource of which it uses the largest part. Without a stated capacity, it is the part of
+    /// all that runs.
+    pub used_share: f64,
+    /// What it uses of the fair shares of other queues, by their names. Queues that no tenant of the caller may use share an entry.
+    pub borrowed: BTreeMap<Option<String>, f64>,
+    /// What other queues use of its fair share.
+    pub lent: f64,
     /// What its submissions may use together; resources that it doesn't have are unlimited.
     pub caps: Amounts,
     /// Its state, if it isn't the normal one.
@@ -50,14 +60,34 @@ impl Queues {
         }
         let (read, backlogs) = (self.store.queue_round(0, &[]).await?, self.store.queue_backlogs().await?);
         let tenants = caller.tenants();
-        let weights: u32 = queues.iter().map(|queue| queue.weight).sum();
-        let visible = queues.iter().filter(|queue| tenants.iter().any(|tenant| queue.admits(tenant)));
-        Ok(visible
+        let is_visible = |queue: &Queue| tenants.iter().any(|tenant| queue.admits(tenant));
+        let mut used: BTreeMap<_, _> =
+            queues.iter().map(|queue| (queue.name.clone(), (queue.weight, Amounts::default()))).collect();
+        let mut all = Amounts::default();
+        for place in &read.places {
+            all.add(&running(place));
+            if let Some((_, used)) = used.get_mut(&place.queue) {
+                used.add(&running(place));
+            }
+        }
+        let shares = shares(&used, if queues.capacity.is_empty() { &all } else { &queues.capacity });
+        Ok(queues
+            .iter()
+            .filter(|queue| is_visible(queue))
             .map(|queue| {
+                let share = shares.get(&queue.name).cloned().unwrap_or_default();
+                let mut borrowed = BTreeMap::new();
+                for (lender, part) in share.borrowed {
+                    let lender = queues.get(&lender).filter(|queue| is_visible(queue)).map(|_| lender);
+                    *borrowed.entry(lender).or_default() += part;
+                }
                 let mut overview = QueueOverview {
                     name: queue.name.clone(),
                     weight: queue.weight,
-                    fair_share: f64::from(queue.weight) / f64::from(weights.max(1)),
+                    fair_share: share.fair,
+                    used_share: share.used,
+                    borrowed,
+                    lent: shares.values().filter_map(|other| other.borrowed.get(&queue.name)).sum(),
                     caps: queue.caps.clone(),
                     state: read.states.iter().find(|state| state.queue == queue.name).cloned(),
                     running: Amounts::default(),
@@ -86,6 +116,27 @@ impl Queues {
             .collect())
     }
 
+    /// Returns how many submissions of its tenant are admitted before each of these that waits in a queue. More than a hundred aren't
+    /// counted.
+    ///
+    /// # Errors
+    /// The database doesn't answer.
+    pub async fn positions(&self, submissions: &[Submission]) -> Result<HashMap<SubmissionId, u32>, Error> {
+        let may_wait = |one: &&Submission| {
+            one.queue.is_some() && one.held.is_none() && matches!(one.state, State::Queued | State::Launching)
+        };
+        let ids: Vec<&str> = submissions.iter().filter(may_wait).map(|one| one.id.as_str()).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        Ok(self.store.queue_positions(&ids).await?)
+    }
+
+    /// Returns whether the caller may change the states of queues: as operator of all tenants.
+    pub fn may_change(caller: &Session) -> bool {
+        caller.access().role_everywhere(caller.principal()) >= Some(Role::Operator)
+    }
+
     /// Pauses a queue, lets it drain, or resumes it (`None`), and writes the entry of the audit.
     ///
     /// # Errors
@@ -98,7 +149,7 @@ impl Queues {
         reason: Option<&str>,
     ) -> Result<(), Error> {
         let (subject, access) = (caller.principal().subject(), caller.access());
-        if access.role_everywhere(caller.principal()) < Some(Role::Operator) {
+        if !Self::may_change(caller) {
             return Err(Error::Denied(format!("{subject} needs the role operator in every tenant to change a queue")));
         }
         if access.queues().get(queue).is_none() {

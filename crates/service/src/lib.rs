@@ -26,10 +26,10 @@ use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, Day, Delivery, Event, ExecutorCounts, Filter, Found,
-    GroupBy, Held, HoldAnswer, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState,
-    Scope, StateCount, StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
-    Webhook,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
+    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch,
+    Page, Price, QueueState, Scope, StateCount, StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf,
+    UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{

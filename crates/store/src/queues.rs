@@ -14,6 +14,6 @@ mod states;
 pub use admit::Admission;
 pub use hold::HoldAnswer;
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
-pub use standing::{History, QueueStanding};
+pub use standing::{COUNTED_IN_LISTS, QueueStanding};
 pub(super) use standing::{StoredStanding, push_standing};
 pub use states::{QueueState, StoredQueueState};

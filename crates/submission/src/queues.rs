@@ -9,6 +9,8 @@
 
 mod amounts;
 mod decide;
+mod estimate;
+mod lent;
 mod reason;
 mod room;
 mod share;
@@ -19,6 +21,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 pub use amounts::{Amounts, Resource};
 pub use decide::decide;
+pub use estimate::History;
+pub use lent::{QueueShare, shares};
 pub use reason::WaitReason;
 
 /// The priorities that a submission can have.

@@ -9,7 +9,8 @@ use crate::console::site::{TENANTS, pages_of};
 #[sqlx::test]
 async fn pages_need_a_caller_and_files_do_not(pool: PgPool) {
     let world = World::new(pool, TENANTS).await;
-    let paths = ["", "/", "/submissions", "/submissions/driver-20260101000000-0001", "/overview", "/operator", "/x"];
+    let paths =
+        ["", "/", "/submissions", "/submissions/driver-20260101000000-0001", "/queues", "/overview", "/operator", "/x"];
     for path in paths.map(|path| format!("/console{path}")) {
         let answer = world.send(None, "GET", &path, None).await;
         assert_eq!(answer.status, 401, "{path}");

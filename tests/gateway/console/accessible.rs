@@ -14,29 +14,41 @@ const WIDTHS: [u32; 2] = [390, 1280];
 
 #[sqlx::test]
 async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
-    let axe = std::env::var("SPARKGATE_AXE").expect("SPARKGATE_AXE is not set: run `make test`, or scripts/axe");
-    let axe = std::fs::read_to_string(axe).unwrap();
     let site = Site::start(pool).await;
     let ids = site.submit(3).await;
     let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', message = 'it failed', pod_uid = 'uid', \
                   started_at = created_at, finished_at = clock_timestamp()";
     site.set(&ids[0], failed).await;
-    let mut pages: Vec<String> =
-        ["submissions", "submissions?state=LOST", "overview", "operator", "signed-out", "submissions/driver-1"]
-            .map(|page| format!("/console/{page}"))
-            .into();
+    let mut pages: Vec<String> = [
+        "submissions",
+        "submissions?state=LOST",
+        "queues",
+        "overview",
+        "operator",
+        "signed-out",
+        "submissions/driver-1",
+    ]
+    .map(|page| format!("/console/{page}"))
+    .into();
     site.let_run(&ids[2]).await;
     pages.extend(ids.iter().flat_map(|id| pages_of(id)));
     // In the place of a Spark UI: of a submission that there isn't, and of a ticket that is none.
     pages.extend(["/v1/submissions/driver-1/ui/".to_owned(), format!("/v1/ui/{}/r1-ab/", ids[0])]);
     pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
+    assert_accessible(&site, &pages).await;
+}
+
+/// Asserts that axe finds no violation on these pages, on a phone and a desk, in light and dark colours.
+pub(crate) async fn assert_accessible(site: &Site, pages: &[String]) {
+    let axe = std::env::var("SPARKGATE_AXE").expect("SPARKGATE_AXE is not set: run `make test`, or scripts/axe");
+    let axe = std::fs::read_to_string(axe).unwrap();
     let mut browser = Browser::start(&site.key).await;
     // Only for axe itself, which adds elements of its own.
     let mut violations = Vec::new();
     browser.call("Page.setBypassCSP", json!({"enabled": true})).await;
     for (width, scheme) in WIDTHS.into_iter().flat_map(|width| ["light", "dark"].map(|scheme| (width, scheme))) {
         browser.set_appearance(width, scheme).await;
-        for page in &pages {
+        for page in pages {
             browser.open(&site.url(page)).await;
             browser.eval(&format!("{axe}; undefined")).await;
             let run = "axe.run().then((found) => found.violations.map((one) => [one.id, one.help, one.nodes.map((node) => node.html)]))";

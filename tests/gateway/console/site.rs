@@ -33,7 +33,12 @@ pub(crate) struct Site {
 impl Site {
     /// Starts the gateway, with the loop that numbers events.
     pub(crate) async fn start(pool: PgPool) -> Self {
-        let world = World::new(pool, TENANTS).await;
+        Self::with(pool, TENANTS).await
+    }
+
+    /// Starts it with this access file.
+    pub(crate) async fn with(pool: PgPool, access: &str) -> Self {
+        let world = World::new(pool, access).await;
         let key = world.key(Role::Admin, None).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -17,7 +17,7 @@ pub struct Waiting {
     pub ahead: Option<u32>,
     /// Why it waits, as a sentence.
     pub reason: String,
-    /// When it is admitted if the queue goes on as in the last day; `None` if too little happened there.
+    /// When it is admitted if the queue goes on as before; `None` if too little happened there in the last day.
     pub estimate: Option<WaitEstimate>,
 }
 
@@ -27,7 +27,7 @@ pub struct WaitEstimate {
     pub seconds: f64,
     /// The standard error of the seconds.
     pub error_seconds: f64,
-    /// From how many admissions it was computed, and since when.
+    /// From how many times between admissions it was computed, and since when.
     pub admissions: u32,
     pub since: DateTime<Utc>,
 }
@@ -61,7 +61,7 @@ impl Waiting {
             seconds,
             error_seconds,
             admissions: history.admissions,
-            since: Utc::now() - TimeDelta::milliseconds((history.seconds * 1000.0) as i64),
+            since: Utc::now() - TimeDelta::milliseconds((history.age * 1000.0) as i64),
         });
         Some(Self { queue, priority, held: None, ahead, reason, estimate })
     }

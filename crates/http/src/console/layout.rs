@@ -10,6 +10,7 @@ use sparkgate_submission::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Submissions,
+    Queues,
     Overview,
     Operator,
     /// Of a problem.
@@ -71,6 +72,9 @@ impl Frame<'_> {
                         a.brand href={ (root) "submissions" } { img src=(asset("icon.svg")) alt="" width="18" height="18"; "Sparkgate" }
                         nav aria-label="Console" {
                             (link(Section::Submissions, "Submissions", "submissions"))
+                            @if self.caller.is_some_and(|caller| !caller.access().queues().is_empty()) {
+                                (link(Section::Queues, "Queues", "queues"))
+                            }
                             (link(Section::Overview, "Overview", "overview"))
                             @if self.caller.is_some_and(Overview::may_see_installation) {
                                 (link(Section::Operator, "Operator", "operator"))

@@ -24,6 +24,7 @@ use super::{
     page::with_headers,
     shared_reads::SharedReads,
     text::{ago, cut, lasted},
+    waiting,
 };
 use crate::{
     compression::takes_gzip,
@@ -34,7 +35,7 @@ use crate::{
     v1::submissions::{ListQuery, Listed, list_page},
 };
 use sparkgate_service::{FailureReason, Scope, Session, Submission};
-use sparkgate_submission::State as SubmissionState;
+use sparkgate_submission::{State as SubmissionState, SubmissionId};
 
 /// The reads under way.
 #[derive(Clone, Default)]
@@ -48,6 +49,8 @@ pub(super) struct Read {
     /// The number of the newest event before.
     pub(super) after: i64,
     found: Listed,
+    /// How many are admitted before those that wait in queues.
+    positions: HashMap<SubmissionId, u32>,
     at: DateTime<Utc>,
     /// The parts as they are sent.
     written: Mutex<HashMap<Look, Arc<Written>>>,
@@ -73,7 +76,8 @@ impl Reads {
             // Before the list, so that no change is missed: one that the list has already is shown again and changes nothing.
             let after = state.service.events.newest().await?;
             let found = list_page(&state, &caller, parameters).await?;
-            Ok(Arc::new(Read { after, found, at: Utc::now(), written: Mutex::default() }))
+            let positions = state.service.queues.positions(&found.page.items).await?;
+            Ok(Arc::new(Read { after, found, positions, at: Utc::now(), written: Mutex::default() }))
         };
         self.0.get(key, read).await
     }
@@ -104,7 +108,7 @@ impl Read {
         let rows = html! {
             tbody #rows data-live {
                 @for (item, may_kill) in items.iter().zip(&look.killable) {
-                    (row(item, look.has_tenants, *may_kill, self.at))
+                    (row(item, self.positions.get(&item.id).copied(), look.has_tenants, *may_kill, self.at))
                 }
             }
         };
@@ -185,7 +189,7 @@ pub(super) async fn show(
     Ok(response)
 }
 
-fn row(item: &Submission, has_tenants: bool, may_kill: bool, now: DateTime<Utc>) -> Markup {
+fn row(item: &Submission, ahead: Option<u32>, has_tenants: bool, may_kill: bool, now: DateTime<Utc>) -> Markup {
     let id = item.id.as_str();
     let why = FailureReason::of(item);
     let is_over = item.state.is_terminal();
@@ -205,7 +209,8 @@ fn row(item: &Submission, has_tenants: bool, may_kill: bool, now: DateTime<Utc>)
             td.took { @if let Some(started) = item.started_at { (lasted(started, item.finished_at, now)) } }
             td.executors { (executor_bar(&item.executors)) }
             td.code {
-                @if let Some(why) = why.filter(|_| item.state != SubmissionState::Killing) {
+                @if let Some(place) = waiting::in_list(item, ahead) { (place) }
+                @else if let Some(why) = why.filter(|_| item.state != SubmissionState::Killing) {
                     span title=(cut(&why.message, 500)) { (why.code.as_str()) }
                 }
                 @if item.attempt > 1 { span.attempt { "attempt " (item.attempt) } }

@@ -15,6 +15,7 @@ use super::{
     page::page,
     spark,
     text::{ago, amount, cut, lasted, moment, without_colours},
+    waiting,
 };
 use crate::{
     id::{Id, document, not_found as no_such_submission},
@@ -26,7 +27,7 @@ use crate::{
 use sparkgate_access::Action;
 use sparkgate_service::{
     AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
-    Summary, UsageOf,
+    Summary, UsageOf, Waiting,
 };
 use sparkgate_submission::{ExecutorRecord, SubmissionId, advice};
 
@@ -42,6 +43,7 @@ const TAIL: usize = 8192;
 struct Details {
     submission: Submission,
     why: Option<FailureReason>,
+    waiting: Option<Waiting>,
     events: Vec<Event>,
     attempts: Vec<AttemptRecord>,
     executors: Vec<ExecutorRecord>,
@@ -77,7 +79,7 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let Document { submission, why, usage, spark, waiting: _ } = document(service, caller, id).await?;
+    let Document { submission, why, usage, spark, waiting } = document(service, caller, id).await?;
     let may_audit = caller.require(Action::ReadAudit).is_ok();
     let filter = AuditFilter { submission: Some(id.to_string()), tenant: None };
     let audit = async {
@@ -102,6 +104,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         currency: service.usage.currency().map(str::to_owned),
         submission,
         why,
+        waiting,
         attempts,
         executors,
         audit,
@@ -111,7 +114,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
 }
 
 fn content(details: &Details, now: DateTime<Utc>) -> Markup {
-    let Details { submission: of, why, events, executors, .. } = details;
+    let Details { submission: of, why, waiting, events, executors, .. } = details;
     let id = of.id.as_str();
     let is_over = of.state.is_terminal();
     let end = of.finished_at.unwrap_or(now);
@@ -119,6 +122,10 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
         (heading(of, id, "", details.may_kill && !is_over))
         div #state data-live {
             @if let Some(why) = why { (reason(why, is_over, id, now)) }
+            @if let Some(waiting) = waiting {
+                // Its place changes without an event.
+                section data-poll { h2 { "Queue" } (waiting::section(waiting, now)) }
+            }
             section {
                 h2 { "Timeline" }
                 (chart::timeline(events, now))
@@ -159,6 +166,7 @@ pub(super) fn heading(of: &Submission, id: &str, here: &str, may_kill: bool) -> 
                 span #badge data-live { (badge(of.state)) }
                 div.actions #actions data-live {
                     @if may_kill {
+                        (waiting::button(of, up))
                         form method="post" action={ (up) (id) "/kill" } data-confirm={ "Kill " (id) "?" } {
                             button.danger { "Kill" }
                         }
@@ -235,9 +243,12 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
         ("Spark", text(&of.spark_version)),
         ("Application", text(&of.names.app_id)),
         ("Attempt", Some(html! { (of.attempt) })),
+        ("Queue", of.queue.as_deref().map(word)),
+        ("Priority", of.queue.as_ref().and(of.priority).map(|priority| html! { (priority) })),
         ("Driver pod", text(&of.names.driver_pod)),
         ("Node", of.node.as_deref().map(word)),
         ("Accepted", Some(html! { (moment(of.created_at)) })),
+        ("Admitted", of.admitted_at.map(moment)),
         ("Started", of.started_at.map(moment)),
         ("Ended", of.finished_at.map(moment)),
         ("Ran", of.started_at.map(|from| lasted(from, of.finished_at, now))),

@@ -1,13 +1,22 @@
 //! Where a submission stands in its queue: a part of its document.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
 use super::states::QueueState;
-use crate::unadmitted::{IN_QUEUES, UNADMITTED};
+use crate::{
+    error::{Error, within},
+    store::Store,
+    unadmitted::{IN_QUEUES, UNADMITTED},
+};
+use sparkgate_submission::{SubmissionId, queues::History};
 
 /// How many submissions ahead of another one are counted.
 const COUNTED: i64 = 10_000;
+/// How many are counted for each row of a list.
+pub const COUNTED_IN_LISTS: u32 = 100;
 /// How many of the last admissions an estimate is made of.
 const OBSERVED: i64 = 100;
 
@@ -22,31 +31,6 @@ pub struct QueueStanding {
     pub history: History,
 }
 
-/// Admissions of a tenant in a queue, during the last day.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct History {
-    /// How many there were.
-    pub admissions: u32,
-    /// How long ago the first of them was, in seconds.
-    pub seconds: f64,
-    /// The standard deviation of the time between two of them, in seconds.
-    pub deviation: f64,
-}
-
-impl History {
-    /// The least number of admissions from which anything follows.
-    const LEAST: u32 = 5;
-
-    /// Estimates in how many seconds a submission with so many ahead of it is admitted, and the standard error of that. `None` if the
-    /// history is too short.
-    pub fn estimate(&self, ahead: u32) -> Option<(f64, f64)> {
-        (self.admissions >= Self::LEAST).then(|| {
-            let steps = f64::from(ahead) + 1.0;
-            (steps * self.seconds / f64::from(self.admissions), steps.sqrt() * self.deviation)
-        })
-    }
-}
-
 /// The standing as one column: each column of a row costs, also if it is empty.
 #[derive(Deserialize)]
 pub(crate) struct StoredStanding {
@@ -55,14 +39,15 @@ pub(crate) struct StoredStanding {
     admissions: u32,
     seconds: Option<f64>,
     deviation: Option<f64>,
+    age: Option<f64>,
 }
 
 impl From<StoredStanding> for QueueStanding {
     fn from(stored: StoredStanding) -> Self {
-        let StoredStanding { ahead, state, admissions, seconds, deviation } = stored;
-        let (seconds, deviation) = (seconds.unwrap_or_default(), deviation.unwrap_or_default());
-        let ahead = u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED);
-        Self { ahead, state, history: History { admissions, seconds, deviation } }
+        let StoredStanding { ahead, state, admissions, seconds, deviation, age } = stored;
+        let known = |value: Option<f64>| value.unwrap_or_default();
+        let history = History { admissions, seconds: known(seconds), deviation: known(deviation), age: known(age) };
+        Self { ahead: u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED), state, history }
     }
 }
 
@@ -74,28 +59,43 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                      SELECT FROM submissions w WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant
                        AND w.queue_rank < s.queue_rank LIMIT {COUNTED} + 1) AS before),
                  'state', (SELECT q.state FROM queue_states q WHERE q.queue = s.queue),
-                 'admissions', admissions, 'seconds', observed_seconds, 'deviation', deviation) AS standing
+                 'admissions', admissions, 'seconds', seconds, 'deviation', deviation, 'age', age) AS standing
              FROM (
-                 SELECT count(*) AS admissions, stddev_samp(gap)::float8 AS deviation,
-                     extract(epoch FROM clock_timestamp() - min(admitted_at))::float8 AS observed_seconds
+                 SELECT count(gap) AS admissions, stddev_samp(gap)::float8 AS deviation,
+                     extract(epoch FROM clock_timestamp() - min(admitted_at))::float8 AS age,
+                     (coalesce(sum(gap), 0) + greatest(0, extract(epoch FROM clock_timestamp()
+                         - greatest(max(admitted_at), (
+                             SELECT coalesce(w.queued_at, w.created_at) FROM submissions w
+                             WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant AND w.queue_rank <= s.queue_rank
+                             ORDER BY w.queue_rank LIMIT 1)))))::float8 AS seconds
                  FROM (
-                     SELECT admitted_at, extract(epoch FROM lag(admitted_at) OVER (ORDER BY admitted_at DESC) - admitted_at) AS gap
-                     FROM (SELECT admitted_at FROM queue_admissions a WHERE a.queue = s.queue AND a.tenant = s.tenant
-                           ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS history
+                     SELECT admitted_at, CASE WHEN waited_seconds >= gap THEN gap END AS gap
+                     FROM (
+                         SELECT admitted_at, waited_seconds,
+                             extract(epoch FROM admitted_at - lead(admitted_at) OVER (ORDER BY admitted_at DESC)) AS gap
+                         FROM (SELECT admitted_at, waited_seconds FROM queue_admissions a
+                               WHERE a.queue = s.queue AND a.tenant = s.tenant
+                               ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS busy) AS history
              WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standings ON true"
     ));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_estimate_needs_a_history() {
-        let history = History { admissions: 10, seconds: 100.0, deviation: 3.0 };
-        assert_eq!(history.estimate(0), Some((10.0, 3.0)));
-        assert_eq!(history.estimate(3), Some((40.0, 6.0)));
-        assert_eq!(History { admissions: 4, ..history }.estimate(0), None);
-        assert_eq!(History::default().estimate(0), None);
+impl Store {
+    /// Returns how many submissions of its tenant are admitted before each of these. Those that don't wait in a queue have no number, and
+    /// more than [`COUNTED_IN_LISTS`] aren't counted.
+    pub async fn queue_positions(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, u32>, Error> {
+        let action = "reading the places of submissions in queues";
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "SELECT s.id, (SELECT count(*) FROM (
+                     SELECT FROM submissions w WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant
+                       AND w.queue_rank < s.queue_rank LIMIT {COUNTED_IN_LISTS} + 1) AS before)
+             FROM submissions s
+             WHERE s.id = ANY($1) AND s.queue_rank IS NOT NULL AND s.held_at IS NULL AND s.claimed_by = {UNADMITTED}"
+        )))
+        .bind(ids);
+        let mut connection = self.connection(action).await?;
+        let found: Vec<(String, i64)> = within(action, statement.fetch_all(&mut *connection)).await?;
+        let read = |(id, ahead): (String, i64)| Some((id.parse().ok()?, u32::try_from(ahead).ok()?));
+        Ok(found.into_iter().filter_map(read).collect())
     }
 }
