@@ -28,7 +28,7 @@ use super::{
 use description::{Application, Refused, Submitted};
 use new::NewApplication;
 use sparkgate_service::{self, FailureReason, Session, Submission, Target, Waited};
-use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_submission::{KillCause, State as SubmissionState, SubmissionId};
 
 pub(super) const PATH: &str = "/api/v1/spark-submit";
 
@@ -72,7 +72,7 @@ impl ErrorCode {
                 Self::InvalidTemplate
             }
             Code::InvalidRequest if first.is_empty() || first.starts_with("#/submission_id") => Self::BadRequest,
-            Code::InvalidRequest => Self::InvalidArguments,
+            Code::InvalidRequest | Code::QueueRefused => Self::InvalidArguments,
             code => match code.status() {
                 405 => Self::MethodNotAllowed,
                 415 => Self::UnsupportedMediaType,
@@ -103,7 +103,7 @@ struct Description;
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON", body = Refused),
         (status = 422, description = "`INVALID_POD_TEMPLATE`: a template is not a pod", body = Refused),
         (status = 500, description = "`INTERNAL_SERVER_ERROR`: internal error of the gateway", body = Refused),
-        (status = 503, description = "`SUBMITTER_OVERLOADED`: the database or the cluster can't be reached, a limit is reached, or the pod takes longer; try again with the same id", body = Refused),
+        (status = 503, description = "`SUBMITTER_OVERLOADED`: the database or the cluster can't be reached, a limit is reached, the queue has no room now, or the pod takes longer; try again with the same id", body = Refused),
     )
 )]
 async fn serve(State(state): State<AppState>, request: Request) -> Response {
@@ -195,6 +195,10 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
         SubmissionState::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
             Err(Refusal::Error(ErrorCode::PodExists, format!("{}.", why())))
         }
+        // It was accepted while its queue had room, which another submission took.
+        SubmissionState::Killed if is_unadmitted(&submission) => {
+            Err(Refusal::Error(ErrorCode::Overloaded, format!("{id} was {}.", why())))
+        }
         state if state == SubmissionState::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
             Err(Refusal::Error(ErrorCode::BadRequest, format!("{id} has no driver pod and is {state}: {}.", why())))
         }
@@ -205,6 +209,12 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
             Err(Refusal::Error(ErrorCode::Overloaded, message))
         }
     }
+}
+
+/// Returns whether a submission has ended because its queue didn't admit it in time.
+fn is_unadmitted(submission: &Submission) -> bool {
+    let has_timed_out = submission.reason.as_deref() == Some(KillCause::START_TIMEOUT);
+    has_timed_out && submission.queue.is_some() && submission.admitted_at.is_none()
 }
 
 fn document(submission_id: String, submission: Submission, is_duplicate: bool) -> Submitted {

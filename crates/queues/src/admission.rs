@@ -22,7 +22,7 @@ use sparkgate_submission::queues::{Candidate, Queue, Snapshot, Tenant, WaitReaso
 /// The lease of the replica that admits.
 const LEASE: &str = "queues";
 /// How many submissions of each tenant in a queue a round knows.
-const HEADS: u32 = 32;
+pub(crate) const HEADS: u32 = 32;
 /// How many submissions a round admits.
 const ADMITTED_AT_ONCE: usize = 200;
 /// The shortest time between two rounds, so that concurrent submissions share one.
@@ -189,19 +189,22 @@ fn heads(read: &QueueRound) -> HashMap<i64, (&str, &WaitingHead)> {
     each.map(|(queue, one)| (one.number, (queue, one))).collect()
 }
 
+/// Returns a queue without submissions.
+pub(crate) fn empty_queue(read: &QueueRound, rules: &access::Queues, name: &str) -> Queue {
+    let is_paused = read.state_of(name) == Some(QueueState::Paused);
+    rules.get(name).map_or_else(Queue::default, |rules| Queue {
+        weight: rules.weight,
+        caps: rules.caps.clone(),
+        is_paused,
+        tenants: BTreeMap::new(),
+    })
+}
+
 /// Combines the rows with the rules of the access file. A queue that the file has no more has no caps.
-fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
+pub(crate) fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
     let mut queues = BTreeMap::<String, Queue>::new();
     for place in &read.places {
-        let queue = queues.entry(place.queue.clone()).or_insert_with(|| {
-            let is_paused = read.state_of(&place.queue) == Some(QueueState::Paused);
-            rules.get(&place.queue).map_or_else(Queue::default, |rules| Queue {
-                weight: rules.weight,
-                caps: rules.caps.clone(),
-                is_paused,
-                tenants: BTreeMap::new(),
-            })
-        });
+        let queue = queues.entry(place.queue.clone()).or_insert_with(|| empty_queue(read, rules, &place.queue));
         let waiting = place.waiting.iter().map(|one| Candidate {
             number: one.number,
             cost: waiting_cost(one),

@@ -48,7 +48,7 @@ pub(crate) fn cost(queue: &Queue, queues: &Queues, size: &ApplicationSize) -> Re
 /// # Errors
 /// It costs more than a cap of its queue, or than the capacity.
 pub(crate) fn can_fit(queue: &Queue, queues: &Queues, cost: &Cost) -> Result<(), Error> {
-    let cost = amounts(1, (cost.pods.into(), cost.millicores, cost.memory_bytes), &cost.extended);
+    let cost = amounts_of(cost);
     let of_queue = queue.caps.exceeded_by(&cost).map(|found| (found, format!("the cap of queue {}", queue.name)));
     let exceeded =
         of_queue.or_else(|| Some((queues.capacity.exceeded_by(&cost)?, "the capacity of all queues".to_owned())));
@@ -56,6 +56,11 @@ pub(crate) fn can_fit(queue: &Queue, queues: &Queues, cost: &Cost) -> Result<(),
     let (cap, needed) = (resource.written(cap), resource.written(needed));
     let reason = format!("driver and executors need {needed} {resource} together, more than {what}, {cap}");
     Err(Error::QueueRefused(Refusal::field("queue", reason)))
+}
+
+/// Returns what a submission costs.
+pub(crate) fn amounts_of(cost: &Cost) -> Amounts {
+    amounts(1, (cost.pods.into(), cost.millicores, cost.memory_bytes), &cost.extended)
 }
 
 fn amounts(

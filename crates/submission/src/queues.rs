@@ -9,6 +9,7 @@
 
 mod amounts;
 mod decide;
+mod outlook;
 mod reason;
 mod room;
 mod share;
@@ -19,6 +20,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 pub use amounts::{Amounts, Resource};
 pub use decide::decide;
+pub use outlook::{Outlook, outlook};
 pub use reason::WaitReason;
 
 /// The priorities that a submission can have.
