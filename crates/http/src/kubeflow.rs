@@ -27,7 +27,7 @@ use super::{
 };
 use description::{Application, Refused, Submitted};
 use new::NewApplication;
-use sparkgate_service::{self, FailureReason, Session, Submission, Target, Waited};
+use sparkgate_service::{Error, FailureReason, Filter, Session, Submission, Target, Waited};
 use sparkgate_submission::{KillCause, State as SubmissionState, SubmissionId};
 
 pub(super) const PATH: &str = "/api/v1/spark-submit";
@@ -168,7 +168,13 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
     let accepted = answered_within(state.settings.request_timeout, submit).await?;
     let (found, is_duplicate) = match accepted {
         Ok(accepted) => (accepted.submission.id, accepted.replayed),
-        Err(sparkgate_service::Error::ClientIdTaken { by, .. }) => (by, true),
+        Err(Error::ClientIdTaken { by, .. }) => (by, true),
+        // A repeated request needs no room for another submission.
+        Err(error @ (Error::Full { .. } | Error::BacklogFull { .. } | Error::WouldWait { .. })) => {
+            let filter = Filter { client_id: Some(submission_id.clone()), ..Filter::default() };
+            let earlier = state.service.submissions.submissions(&caller, &filter, None, 1).await?;
+            (earlier.items.into_iter().next().ok_or(error)?.id, true)
+        }
         Err(error) => return Err(error.into()),
     };
     let submission = with_pod(state, &caller, &found).await?;

@@ -16,8 +16,9 @@ use super::{
 };
 use sparkgate_access as access;
 use sparkgate_common::error::{Error, error_chain};
+use sparkgate_metrics::{metrics, text};
 use sparkgate_store::{QueueRound, QueueState, WaitingHead};
-use sparkgate_submission::queues::{Candidate, Queue, Snapshot, Tenant, WaitReason, decide};
+use sparkgate_submission::queues::{Amounts, Candidate, Queue, Snapshot, Tenant, WaitReason, decide};
 
 /// The lease of the replica that admits.
 const LEASE: &str = "queues";
@@ -47,8 +48,11 @@ impl Queues {
             if self.has_queues() || self.has_left_over(&mut looked).await {
                 let ended = stop.child_token();
                 let rounds = async || {
-                    self.rounds().await;
-                    ended.cancel();
+                    self.learn_first().await;
+                    tokio::select! {
+                        () = self.rounds() => ended.cancel(),
+                        () = self.keep_learning() => {}
+                    }
                 };
                 self.leases.while_held(LEASE, &ended, || ready(Ok(true)), rounds).await;
             }
@@ -120,7 +124,8 @@ impl Queues {
     pub async fn round(&self) -> Result<Rest, Error> {
         let tenancy = self.access.current();
         let queues = tenancy.access().queues();
-        let read = self.store.queue_round(HEADS, &largest(queues)).await?;
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
+        self.note_capacity(&read.capacity);
         let decision = decide(&snapshot(&read, queues), ADMITTED_AT_ONCE);
         let heads = heads(&read);
         if !decision.admitted.is_empty() {
@@ -133,8 +138,12 @@ impl Queues {
             for one in &admitted {
                 let (submission, attempt, queue, tenant) = (&one.id, one.attempt, &one.queue, &one.tenant);
                 tracing::info!(submission, attempt, queue, tenant, waited = one.waited_seconds, "submission admitted");
+                if queues.get(queue).is_some() {
+                    metrics().queue_wait.with([text(queue)]).observe(one.waited_seconds);
+                }
             }
             self.wakeups.work_is_due();
+            self.wakeups.state_changed();
         }
         self.explain(&decision.waiting, &heads).await?;
         Ok(match read.places.iter().all(|place| place.waiting.is_empty()) {
@@ -213,5 +222,6 @@ pub(crate) fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
         let tenant = Tenant { running: running(place), waiting: waiting.collect(), has_more: place.has_more };
         queue.tenants.insert(place.tenant.clone(), tenant);
     }
-    Snapshot { capacity: rules.capacity.clone(), reserve_after: rules.reserve_after, queues }
+    let capacity = rules.capacity_with(&Amounts::from_map(&read.capacity));
+    Snapshot { capacity, reserve_after: rules.reserve_after, queues }
 }

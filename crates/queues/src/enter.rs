@@ -8,6 +8,7 @@ use super::{
     Queues,
     admission::{HEADS, empty_queue, snapshot},
     cost::{amounts_of, can_fit, cost, largest},
+    figures::QueueRefusal,
 };
 use sparkgate_access::{self as access, Access, Queue};
 use sparkgate_common::error::Error;
@@ -67,12 +68,15 @@ impl Attachment for Queues {
         }
         let check = async move {
             let Some((queue, _)) = chosen(tenancy.access(), proposed)? else { return Ok(()) };
-            let states = self.store.queue_states().await?;
+            let (states, capacity) = self.store.queue_board().await?;
+            self.note_capacity(&capacity);
             if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+                QueueRefusal::Draining.count(&queue.name);
                 return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
             }
             match queue.max_queued {
                 Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+                    QueueRefusal::BacklogFull.count(&queue.name);
                     Err(Error::BacklogFull { queue: queue.name.clone(), most })
                 }
                 _ => Ok(()),
@@ -91,8 +95,9 @@ impl Queues {
         let tenancy = self.access.current();
         let queues: &access::Queues = tenancy.access().queues();
         let Some((queue, priority)) = chosen(tenancy.access(), proposed)? else { return Ok(None) };
-        let cost = cost(queue, queues, size)?;
-        can_fit(queue, queues, &cost)?;
+        let capacity = self.capacity(queues);
+        let cost = cost(queue, &capacity, size).and_then(|cost| can_fit(queue, &capacity, &cost).map(|()| cost));
+        let cost = cost.inspect_err(|_| QueueRefusal::NeverFits.count(&queue.name))?;
         let mut timeout = queue.queue_timeout;
         if proposed.options.wire.is_some_and(Wire::answers_with_pod) {
             self.is_admitted_at_once(queues, queue, proposed.tenant, &cost).await?;
@@ -118,7 +123,7 @@ impl Queues {
         tenant: &str,
         cost: &Cost,
     ) -> Result<(), Error> {
-        let read = self.store.queue_round(HEADS, &largest(queues)).await?;
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
         let mut snapshot = snapshot(&read, queues);
         snapshot.queues.entry(queue.name.clone()).or_insert_with(|| empty_queue(&read, queues, &queue.name));
         let reason = match outlook(snapshot, &queue.name, tenant, amounts_of(cost)) {
@@ -126,6 +131,7 @@ impl Queues {
             Outlook::Behind => format!("other submissions of tenant {tenant} wait in it"),
             Outlook::Waits(reason) => reason.sentence(&queue.name),
         };
+        QueueRefusal::WouldWait.count(&queue.name);
         Err(Error::WouldWait { queue: queue.name.clone(), reason })
     }
 }

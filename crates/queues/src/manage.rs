@@ -17,15 +17,21 @@ pub struct QueueOverview {
     pub weight: u32,
     /// Its part of the capacity, according to the weights. What others don't use of theirs is lent to it.
     pub fair_share: f64,
+    /// That part in amounts; resources without a capacity are unlimited.
+    pub guaranteed: Amounts,
     /// What its submissions may use together; resources that it doesn't have are unlimited.
     pub caps: Amounts,
     /// Its state, if it isn't the normal one.
     pub state: Option<StoredQueueState>,
     /// What its admitted submissions reserve.
     pub running: Amounts,
+    /// What they reserve beyond the part of the queue: it is lent by others.
+    pub lent: Amounts,
     /// How many wait, not counting held ones.
     pub waiting: u64,
     pub held: u64,
+    /// How many seconds the first of those that wait has waited.
+    pub oldest: Option<f64>,
     /// The tenants that the caller may read, by name.
     pub tenants: BTreeMap<String, TenantInQueue>,
 }
@@ -50,7 +56,8 @@ impl Queues {
         }
         let (read, backlogs) = (self.store.queue_round(0, &[]).await?, self.store.queue_backlogs().await?);
         let tenants = caller.tenants();
-        let weights: u32 = queues.iter().map(|queue| queue.weight).sum();
+        self.note_capacity(&read.capacity);
+        let (weights, capacity) = (queues.weights(), self.capacity(queues));
         let visible = queues.iter().filter(|queue| tenants.iter().any(|tenant| queue.admits(tenant)));
         Ok(visible
             .map(|queue| {
@@ -58,11 +65,14 @@ impl Queues {
                     name: queue.name.clone(),
                     weight: queue.weight,
                     fair_share: f64::from(queue.weight) / f64::from(weights.max(1)),
+                    guaranteed: capacity.part(queue.weight, weights),
                     caps: queue.caps.clone(),
                     state: read.states.iter().find(|state| state.queue == queue.name).cloned(),
                     running: Amounts::default(),
+                    lent: Amounts::default(),
                     waiting: 0,
                     held: 0,
+                    oldest: None,
                     tenants: BTreeMap::new(),
                 };
                 for place in read.places.iter().filter(|place| place.queue == queue.name) {
@@ -76,11 +86,13 @@ impl Queues {
                     let (waiting, held) = (backlog.waiting.unsigned_abs(), backlog.held.unsigned_abs());
                     overview.waiting += waiting;
                     overview.held += held;
+                    overview.oldest = overview.oldest.into_iter().chain(backlog.oldest).reduce(f64::max);
                     if tenants.contains(&backlog.tenant.as_str()) {
                         let tenant = overview.tenants.entry(backlog.tenant.clone()).or_default();
                         (tenant.waiting, tenant.held) = (waiting, held);
                     }
                 }
+                overview.lent = overview.running.beyond(&overview.guaranteed);
                 overview
             })
             .collect())
