@@ -17,9 +17,7 @@ pub(crate) fn cost(queue: &Queue, capacity: &Amounts, size: &ApplicationSize) ->
     let first = size.initial_executors;
     let (executors, grows) = match (queue.dynamic_allocation, size.executors) {
         (DynamicAllocation::Maximum, Executors::AtMost(most)) => (most, false),
-        (DynamicAllocation::Maximum, Executors::Unbounded(_))
-            if queue.caps.is_empty() && capacity.is_empty() =>
-        {
+        (DynamicAllocation::Maximum, Executors::Unbounded(_)) if queue.caps.is_empty() && capacity.is_empty() => {
             (first, true)
         }
         (DynamicAllocation::Maximum, Executors::Unbounded(key)) => {
@@ -50,8 +48,7 @@ pub(crate) fn cost(queue: &Queue, capacity: &Amounts, size: &ApplicationSize) ->
 pub(crate) fn can_fit(queue: &Queue, capacity: &Amounts, cost: &Cost) -> Result<(), Error> {
     let cost = amounts_of(cost);
     let of_queue = queue.caps.exceeded_by(&cost).map(|found| (found, format!("the cap of queue {}", queue.name)));
-    let exceeded =
-        of_queue.or_else(|| Some((capacity.exceeded_by(&cost)?, "the capacity of all queues".to_owned())));
+    let exceeded = of_queue.or_else(|| Some((capacity.exceeded_by(&cost)?, "the capacity of all queues".to_owned())));
     let Some(((resource, cap, needed), what)) = exceeded else { return Ok(()) };
     let (cap, needed) = (resource.written(cap), resource.written(needed));
     let reason = format!("driver and executors need {needed} {resource} together, more than {what}, {cap}");

@@ -54,15 +54,6 @@ impl Queues {
         wakeups: Arc<Wakeups>,
     ) -> Self {
         let clock = DatabaseClock::new(store.clone());
-        Self {
-            store,
-            cluster,
-            access,
-            leases,
-            wakeups,
-            clock,
-            explained: Mutex::default(),
-            learned: Mutex::default(),
-        }
+        Self { store, cluster, access, leases, wakeups, clock, explained: Mutex::default(), learned: Mutex::default() }
     }
 }

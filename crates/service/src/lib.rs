@@ -180,7 +180,8 @@ impl Service {
         let webhooks = Arc::new(webhooks);
         let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue);
         let kueue = Arc::new(kueue);
-        let queues = Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
+        let queues =
+            Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
         // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =

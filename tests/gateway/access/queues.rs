@@ -1,6 +1,8 @@
 //! The words by which each API names a queue, and their refusals.
 
 use axum::Router;
+use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
@@ -75,7 +77,13 @@ impl Gateway {
     }
 
     /// Launches what is admitted, and publishes events.
-    fn launch(&self) -> DropGuard {
+    async fn launch(&self) -> DropGuard {
+        let namespaces = Api::<Namespace>::all(self.world.client.clone());
+        let red = Namespace {
+            metadata: ObjectMeta { name: Some("red".to_owned()), ..ObjectMeta::default() },
+            ..Namespace::default()
+        };
+        namespaces.create(&PostParams::default(), &red).await.unwrap();
         let (stop, service) = (CancellationToken::new(), &self.world.service);
         tokio::spawn(service.launcher.clone().run(stop.clone()));
         tokio::spawn(service.events.clone().run(stop.clone()));
@@ -137,7 +145,10 @@ async fn each_word_of_each_api_names_the_queue(pool: PgPool) {
         ("/batches", batch("red", "night", &[]), "night"),
     ] {
         let answer = gateway.post(path, &body).await;
-        assert!((200..300).contains(&answer.status) && !answer.json().to_string().contains("no effect"), "{body} {answer:?}");
+        assert!(
+            (200..300).contains(&answer.status) && !answer.json().to_string().contains("no effect"),
+            "{body} {answer:?}"
+        );
         let (found, objects) = gateway.newest().await;
         assert_eq!(found.as_deref(), Some(queue), "{body}");
         assert!(!objects.contains("kueue.x-k8s.io"), "Kueue would queue the pod a second time: {objects}");
@@ -157,11 +168,21 @@ async fn refusals_name_the_word_and_the_queues_of_the_tenant(pool: PgPool) {
         ("/v1/submissions", with("red", &[five]), 422, [sum, "queue-refused"]),
         ("/v1/submissions", with("red", &[(own, "day"), (LABEL, "night")]), 400, ["queue \"night\"", "queue \"day\""]),
         (SPARK, line("red", &["--queue", "noon"]), 422, [unknown, "appArgs[--queue]"]),
-        (SPARK, line("red", &large), 422, [sum, "\"success\":false"]),
-        (SPARK, line("red", &["--queue", "day", "--conf", "spark.yarn.queue=night"]), 400, ["appArgs[--queue]", "night"]),
+        (SPARK, line("red", &large), 422, [sum, "ErrorResponse"]),
+        (
+            SPARK,
+            line("red", &["--queue", "day", "--conf", "spark.yarn.queue=night"]),
+            400,
+            ["appArgs[--queue]", "night"],
+        ),
         ("/batches", batch("red", "noon", &[]), 400, [unknown, "Rejected, Reason: queue: "]),
         ("/batches", batch("red", "", &[five]), 400, [sum, "Rejected, Reason: queue: "]),
-        ("/batches", batch("red", "day", &[(own, "night")]), 400, ["conf/spark.sparkgate.queue: ", "queue names queue \"day\""]),
+        (
+            "/batches",
+            batch("red", "day", &[(own, "night")]),
+            400,
+            ["conf/spark.sparkgate.queue: ", "queue names queue \"day\""],
+        ),
         (KUBEFLOW, application("a", &["--queue", "noon"]), 400, [unknown, "INVALID_SPARK_SUBMIT_ARGS"]),
         (KUBEFLOW, application("a", &large), 400, [sum, "INVALID_SPARK_SUBMIT_ARGS"]),
     ] {
@@ -204,7 +225,7 @@ async fn a_tenant_without_queues_gets_warnings_about_words_for_yarn(pool: PgPool
 #[sqlx::test]
 async fn kubeflows_operator_gets_a_pod_or_an_overload(pool: PgPool) {
     let mut gateway = Gateway::new(pool).await;
-    let _running = (gateway.launch(), gateway.admit());
+    let _running = (gateway.launch().await, gateway.admit());
     let answer = gateway.post(KUBEFLOW, &application("a", &[])).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     let (status, text) = gateway.refusal(KUBEFLOW, &application("b", &[])).await;
@@ -220,7 +241,7 @@ async fn kubeflows_operator_gets_a_pod_or_an_overload(pool: PgPool) {
 #[sqlx::test]
 async fn an_application_that_its_queue_does_not_admit_in_time_ends(pool: PgPool) {
     let mut gateway = Gateway::new(pool).await;
-    let _running = gateway.launch();
+    let _running = gateway.launch().await;
     let (pool, store) = (gateway.world.pool.clone(), gateway.world.parts.0.clone());
     let end = async {
         let due = "UPDATE submissions SET queue_deadline = now() - interval '1 s' WHERE client_id = 'a' RETURNING id";

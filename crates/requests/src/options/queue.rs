@@ -72,7 +72,8 @@ impl QueueWords<'_> {
         let mut requested = RequestedQueue::default();
         if !has_queues {
             let ignored = words.extract_if(.., |word| word.is_for_yarn);
-            let warning = |word: Word<'_>| format!("{}: {:?} has no effect: the tenant has no queues", word.shown, word.name);
+            let warning =
+                |word: Word<'_>| format!("{}: {:?} has no effect: the tenant has no queues", word.shown, word.name);
             requested.warnings = ignored.map(warning).collect();
         }
         if let Some((first, others)) = words.split_first() {

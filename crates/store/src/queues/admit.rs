@@ -43,7 +43,8 @@ impl Admission {
     fn log(&self) {
         let Self { id, tenant, attempt, state, .. } = self;
         let (from, reason) = (Some(state.as_str()), Some(ADMITTED));
-        LoggedChange { submission: id, tenant, attempt: *attempt, from, state, reason, ..LoggedChange::default() }.log();
+        LoggedChange { submission: id, tenant, attempt: *attempt, from, state, reason, ..LoggedChange::default() }
+            .log();
     }
 }
 

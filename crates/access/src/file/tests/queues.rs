@@ -48,7 +48,8 @@ fn queues_have_caps_weights_and_tenants() {
 
 #[test]
 fn what_the_capacity_does_not_state_may_be_learned() {
-    let file = |capacity: &str| format!("tenants: {{a: {{namespaces: [a]}}}}\nqueues: {{q: {{}}}}\ncapacity: {capacity}");
+    let file =
+        |capacity: &str| format!("tenants: {{a: {{namespaces: [a]}}}}\nqueues: {{q: {{}}}}\ncapacity: {capacity}");
     let learned = Amounts::default().with(Resource::Cores, 9000).with(Resource::Pods, 7);
     let access = parse(&file("{fromResourceQuotas: true, cores: 4}")).unwrap();
     let expected = Amounts::default().with(Resource::Cores, 4000).with(Resource::Pods, 7);
