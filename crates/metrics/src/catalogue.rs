@@ -52,9 +52,9 @@ catalogue! {
 }
 "Queues" {
     /// Submissions of a queue of the access file, by standing: `waiting` for their admission, `held`, and `admitted`, which run or are
-    /// launched. Every replica reports the same: take the maximum. So it is with the other gauges of queues.
+    /// launched. Every replica reports the same, as for the other gauges of queues: take the maximum.
     queue_submissions: Gauges<2> = "sparkgate_queue_submissions" ["queue", "standing"];
-    /// How long the first submission of a queue has waited, not counting held ones. None waits in a queue that is absent.
+    /// How long the first submission of a queue has waited, not counting held ones. A queue in which none waits is absent.
     queue_oldest_waiting: Gauges<1> = "sparkgate_queue_oldest_waiting_seconds" ["queue"]
         => "`waiting` in the document of the submission says what it waits for. If it grows for all queues, the capacity is too small; \
             for one, its caps or its weight.";

@@ -1,4 +1,4 @@
-//! The capacity, if it is learned from the ResourceQuotas of the tenants' namespaces.
+//! The capacity, if it is learned from the `ResourceQuota`s of the tenants' namespaces.
 
 use std::{collections::BTreeMap, sync::PoisonError, time::Duration};
 
