@@ -1,6 +1,6 @@
 //! Queues: what waits, what runs, and admissions.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use sparkgate::{
     store::{
@@ -190,6 +190,56 @@ async fn priority_decides_and_then_the_order_of_acceptance(pool: PgPool) {
     assert_eq!(numbers, of);
     let read = store.all().document(&ids[2], &Default::default()).await.unwrap().unwrap().standing.unwrap();
     assert_eq!((read.ahead, read.state, read.history.estimate(3)), (Some(3), None, None));
+}
+
+#[sqlx::test]
+async fn an_admission_after_a_wait_is_an_event(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let session = admitter(&store).await;
+    let id = accept(&store, "red", in_queue("night")).await;
+    sqlx::query("UPDATE submissions SET queued_at = now() - interval '1 min'").execute(&pool).await.unwrap();
+    assert_eq!(admit_all(&store, session).await, 1);
+    let event =
+        "SELECT state, reason, message FROM submission_events WHERE submission_id = $1 ORDER BY id DESC LIMIT 1";
+    let event: (String, String, String) = sqlx::query_as(event).bind(id.as_str()).fetch_one(&pool).await.unwrap();
+    assert_eq!((event.0.as_str(), event.1.as_str()), ("QUEUED", "Admitted"));
+    assert!(event.2.starts_with("admitted by queue night after 6"), "{event:?}");
+}
+
+#[sqlx::test]
+async fn figures_have_the_backlogs_of_queues(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let session = admitter(&store).await;
+    for tenant in ["red", "red", "red", "blue"] {
+        accept(&store, tenant, in_queue("night")).await;
+    }
+    let held = accept(&store, "red", in_queue("day")).await;
+    store.all().hold(&held, &Scope::installation(), ("corp:ann", None), None).await.unwrap();
+    let round = store.queue_round(1, &[]).await.unwrap();
+    let first = &round.places.iter().find(|place| place.tenant == "red" && place.queue == "night").unwrap().waiting[0];
+    store.admit((session, QUEUES), round.version, &[(first.number, 1)]).await.unwrap().unwrap();
+    sqlx::query("UPDATE submissions SET queued_at = now() - interval '1 hour'").execute(&pool).await.unwrap();
+    let (live, backlogs) = store.figures().await.unwrap();
+    let live: Vec<_> = live.iter().map(|one| (one.tenant.as_str(), one.state.as_str(), one.count)).collect();
+    assert_eq!(live, [("blue", "QUEUED", 1), ("red", "QUEUED", 4)], "each tenant and state once");
+    let found: Vec<_> = backlogs.iter().map(|one| (&*one.queue, &*one.tenant, one.waiting, one.held)).collect();
+    assert_eq!(found, [("day", "red", 0, 1), ("night", "blue", 1, 0), ("night", "red", 2, 0)]);
+    let hours: Vec<_> = backlogs.iter().map(|one| one.oldest.map(|seconds| (seconds / 60.0).round() >= 60.0)).collect();
+    assert_eq!(hours, [None, Some(true), Some(true)]);
+    let read = store.queue_backlogs().await.unwrap();
+    let read: Vec<_> = read.iter().map(|one| (&*one.queue, &*one.tenant, one.waiting, one.held)).collect();
+    assert_eq!(read, found);
+}
+
+#[sqlx::test]
+async fn a_learned_capacity_stays_until_another_one_is_learned(pool: PgPool) {
+    let store = Store::new(pool);
+    assert!(store.queue_board().await.unwrap().1.is_empty());
+    let capacity: BTreeMap<String, u64> = [("cores".to_owned(), 4000), ("nvidia.com/gpu".to_owned(), 2)].into();
+    assert!(store.set_queue_capacity(&capacity).await.unwrap());
+    assert!(!store.set_queue_capacity(&capacity).await.unwrap(), "it is the same");
+    assert_eq!(store.queue_board().await.unwrap().1, capacity);
+    assert_eq!(store.queue_round(1, &[]).await.unwrap().capacity, capacity);
 }
 
 #[sqlx::test]

@@ -11,15 +11,22 @@ const RESERVE_AFTER: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queues {
     pub(crate) all: BTreeMap<String, Queue>,
-    /// What all queues may use together; resources that it doesn't have are unlimited.
-    pub capacity: Amounts,
+    /// What all queues may use together, as the file states it; resources that it doesn't have are unlimited, or learned.
+    pub(crate) capacity: Amounts,
+    /// What the file doesn't state is learned from the quotas of the tenants' namespaces.
+    pub learns_capacity: bool,
     /// How long a submission that is next waits before room is kept free for it.
     pub reserve_after: Duration,
 }
 
 impl Default for Queues {
     fn default() -> Self {
-        Self { all: BTreeMap::new(), capacity: Amounts::default(), reserve_after: RESERVE_AFTER }
+        Self {
+            all: BTreeMap::new(),
+            capacity: Amounts::default(),
+            learns_capacity: false,
+            reserve_after: RESERVE_AFTER,
+        }
     }
 }
 
@@ -27,6 +34,18 @@ impl Queues {
     /// Returns whether the file has no queue: submissions are launched as they come.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Returns what all queues may use together; resources that it doesn't have are unlimited. `learned` is what quotas permit, if the
+    /// file says that it counts. Amounts that the file states come first.
+    pub fn capacity_with(&self, learned: &Amounts) -> Amounts {
+        let learned = learned.iter().filter(|_| self.learns_capacity);
+        learned.chain(self.capacity.iter()).map(|(resource, amount)| (resource.clone(), *amount)).collect()
+    }
+
+    /// Returns the sum of all weights.
+    pub fn weights(&self) -> u32 {
+        self.all.values().map(|queue| queue.weight).sum()
     }
 
     /// Returns all queues, by name.

@@ -33,7 +33,7 @@ pub fn objects(
             objects.extend(namespace::quota(tenant, namespace, applications));
             objects.push(network::ingress(namespace, gateway));
             objects.extend(rbac::drivers(tenant, namespace));
-            objects.extend(rbac::gateway(tenant, gateway, namespace));
+            objects.extend(rbac::gateway(tenant, gateway, namespace, access.queues().learns_capacity));
         }
     }
     objects.extend(admission_policy::marks(&tenants, gateway));

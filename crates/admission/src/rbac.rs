@@ -53,8 +53,13 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
 }
 
 /// Returns the rights of the gateway in a namespace: those of `deploy/kubernetes.yaml`, and those that the check of these objects
-/// needs.
-pub(crate) fn gateway(tenant: &TenantRules<'_>, gateway: &GatewayAccount, namespace: &str) -> Vec<Object> {
+/// needs. `learns_capacity` says whether queues learn their capacity from quotas.
+pub(crate) fn gateway(
+    tenant: &TenantRules<'_>,
+    gateway: &GatewayAccount,
+    namespace: &str,
+    learns_capacity: bool,
+) -> Vec<Object> {
     let purpose = "The gateway creates drivers and the objects that they own, and watches their pods. patch is for its finalizer.\n\
                    get on these objects distinguishes its own from others of the same name. Secrets are created and never read.\n\
                    get on namespaces identifies the cluster; the last two rules are for the check that these objects exist.";
@@ -82,6 +87,10 @@ pub(crate) fn gateway(tenant: &TenantRules<'_>, gateway: &GatewayAccount, namesp
         { "apiGroups": [""], "resources": ["resourcequotas", "serviceaccounts"], "verbs": ["get"] },
         { "apiGroups": [API_GROUP], "resources": ["roles", "rolebindings"], "verbs": ["get"] }
     ]);
+    if learns_capacity {
+        let list = json!({ "apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["list"] });
+        rules.as_array_mut().into_iter().for_each(|rules| rules.push(list.clone()));
+    }
     if tenant.policy.uses_kueue() {
         rules.as_array_mut().into_iter().for_each(|rules| rules.extend(kueue_rules()));
     }

@@ -100,6 +100,26 @@ fn what_the_policy_does_not_bound_has_no_quota() {
 }
 
 #[test]
+fn the_gateway_may_list_quotas_if_queues_learn_their_capacity_from_them() {
+    let may_list = |capacity: Value| {
+        let access = json!({
+            "authentication": { "apiKeys": { "enabled": true } },
+            "tenants": { "team": { "namespaces": ["team-a"] } },
+            "queues": { "q": {} },
+            "capacity": capacity,
+        });
+        let objects = generated(&access.to_string()).unwrap();
+        let rules = find(&objects, "Role", "sparkgate").unwrap()["rules"].clone();
+        rules
+            .as_array()
+            .unwrap()
+            .contains(&json!({ "apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["list"] }))
+    };
+    assert!(may_list(json!({ "fromResourceQuotas": true })));
+    assert!(!may_list(json!({ "cores": 4 })));
+}
+
+#[test]
 fn drivers_of_a_tenant_without_claims_may_create_none() {
     let create = |volumes: Value| {
         let tenant = json!({ "namespaces": ["a"], "serviceAccounts": ["spark"], "policy": { "volumes": volumes } });

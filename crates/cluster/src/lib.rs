@@ -28,6 +28,7 @@ mod pod_requests;
 mod pods;
 mod pre_resource;
 mod quota;
+mod quota_limits;
 mod release;
 mod restarts;
 mod retry_after;

@@ -42,6 +42,9 @@ pub enum Error {
     /// As many submissions wait in the queue as it allows.
     #[error("{most} submissions wait in queue {queue}, as many as its limit `maxQueued` allows")]
     BacklogFull { queue: String, most: u64 },
+    /// The submission would have to wait in its queue, and its client can't wait.
+    #[error("queue {queue} can't admit it now, and a client of this API can't wait: {reason}")]
+    WouldWait { queue: String, reason: String },
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
@@ -136,6 +139,7 @@ impl Error {
             | Self::ClusterUnavailable(_)
             | Self::FilesUnavailable(_)
             | Self::Busy { .. }
+            | Self::WouldWait { .. }
             | Self::Unanswered(_) => true,
             Self::Refused(_)
             | Self::Denied(_)
@@ -161,7 +165,11 @@ impl Error {
             Self::Denied(_) => "denied",
             Self::Policy { .. } => "policy",
             Self::QueueRefused(_) => "queue",
-            Self::Full { .. } | Self::BacklogFull { .. } | Self::RecordsFull { .. } | Self::Busy { .. } => "full",
+            Self::Full { .. }
+            | Self::BacklogFull { .. }
+            | Self::WouldWait { .. }
+            | Self::RecordsFull { .. }
+            | Self::Busy { .. } => "full",
             Self::KeyReused { .. } => "key_reused",
             Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",

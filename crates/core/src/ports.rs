@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `validate` | a request was read | no effect; also for a dry run |
 //! | `check` | before a number is allocated | reads only; also for a dry run |
-//! | `queue` | after the driver was built | computes only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
+//! | `queue` | after the driver was built | reads only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
 //! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored. May create what starts no driver and is found by a sweep |
@@ -46,8 +46,8 @@ pub trait Attachment: Send + Sync {
     }
 
     /// Returns the queue that has to admit the submission, and what it costs there.
-    fn queue(&self, _: &Proposed<'_>, _: &ApplicationSize) -> Result<Option<InQueue>, Error> {
-        Ok(None)
+    fn queue<'a>(&'a self, _: &'a Proposed<'a>, _: &'a ApplicationSize) -> Step<'a, Option<InQueue>> {
+        None
     }
 
     /// Stores what belongs to the submission.
@@ -84,6 +84,8 @@ pub struct Proposed<'a> {
     pub principal: &'a str,
     pub request: &'a CreateSubmissionRequest,
     pub options: &'a SubmissionOptions,
+    /// The field of the request that names the queue in `options`.
+    pub queue_field: &'a str,
 }
 
 /// A claimed attempt that is about to be launched.
@@ -170,8 +172,13 @@ impl Attachments {
     ///
     /// # Errors
     /// The first.
-    pub fn queue(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
-        self.each().find_map(|one| one.queue(proposed, size).transpose()).transpose()
+    pub async fn queue(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
+        for step in self.each().filter_map(|one| one.queue(proposed, size)) {
+            if let Some(queue) = step.await? {
+                return Ok(Some(queue));
+            }
+        }
+        Ok(None)
     }
 
     /// # Errors

@@ -12,7 +12,10 @@ use uuid::Uuid;
 
 use sparkgate_policy::{ApplicationSize, Judged, Policy, UnknownSize, Violation};
 use sparkgate_requests::{
-    options::SubmissionOptions,
+    options::{
+        SubmissionOptions,
+        queue::{self, QueueWords},
+    },
     settings::SparkSettings,
     spark_lines::{SPARK_VERSION, Selection, Selector, SparkLine, SparkLines},
     submitter::{Layers, SPARK_DEFAULTS},
@@ -51,8 +54,12 @@ pub struct PreparedSubmission {
     pub origins: BTreeMap<String, String>,
     /// Files that a submitter would read from its disk.
     files: SubmitterFiles,
+    /// The field of the request that names the queue in `options`.
+    pub queue_field: String,
     /// Options of its command line that have no effect.
-    without_effect: Vec<&'static str>,
+    without_effect: BTreeMap<&'static str, String>,
+    /// Warnings about words for queues, in a tenant that has none.
+    ignored_queues: Vec<String>,
 }
 
 /// A request whose command line is parsed.
@@ -61,8 +68,8 @@ pub struct Expanded {
     pub request: CreateSubmissionRequest,
     /// The command line as it was sent, and the release that parsed it, if other releases are served.
     line: Option<(CreateSubmissionRequest, SparkVersion)>,
-    /// Options of the command line that have no effect.
-    without_effect: Vec<&'static str>,
+    /// Options of the command line that have no effect, with their values.
+    without_effect: BTreeMap<&'static str, String>,
 }
 
 impl Expanded {
@@ -73,7 +80,7 @@ impl Expanded {
     /// A [`Refusal`] of a line that no served release can parse.
     pub fn new(request: CreateSubmissionRequest, lines: &SparkLines) -> Result<Self, Refusal> {
         if !has_command_line(&request) {
-            return Ok(Self { request, line: None, without_effect: Vec::new() });
+            return Ok(Self { request, line: None, without_effect: BTreeMap::new() });
         }
         let without_effect = options_without_effect(&request, lines.newest());
         if lines.versions().len() == 1 {
@@ -126,7 +133,7 @@ impl PreparedSubmission {
         rules: Option<&TenantRules>,
     ) -> Result<Self, Refusal> {
         let own = mem::take(&mut expanded.request.spark_properties);
-        let without_effect = mem::take(&mut expanded.without_effect);
+        let mut without_effect = mem::take(&mut expanded.without_effect);
         let tenants = rules.map(|rules| (TENANT, &rules.tenant.defaults));
         let mut layers =
             settings.submitter.layers(&own, iter::once((SPARK_DEFAULTS, &settings.defaults)).chain(tenants))?;
@@ -141,12 +148,32 @@ impl PreparedSubmission {
         }
         let mut request = expanded.into_parsed_by(line.version)?;
         request.spark_properties = completed.properties;
+        let requested = QueueWords {
+            field: options.queue.as_deref().map(|name| (name, options.wire == Some(Wire::Livy))),
+            option: without_effect.remove(queue::OPTION).as_deref(),
+            properties: &request.spark_properties,
+            origins: &completed.origins,
+        }
+        .resolve(rules.is_some_and(|rules| rules.tenant.default_queue.is_some()))?;
+        for key in &requested.consumed {
+            request.spark_properties.remove(*key);
+        }
         let options = options.or(SubmissionOptions::take(&mut request.spark_properties)?);
+        let options = SubmissionOptions { queue: requested.name, ..options };
         settings.submitter.name_templates(&mut request);
         let mut files = settings.submitter.files_for(&request);
         add_templates(&mut files, line, &request, &completed.origins);
         let request = NamedRequest::new(request, line.version)?;
-        Ok(Self { request, version: line.version, options, origins: completed.origins, files, without_effect })
+        Ok(Self {
+            request,
+            version: line.version,
+            options,
+            origins: completed.origins,
+            files,
+            queue_field: requested.field,
+            without_effect,
+            ignored_queues: requested.warnings,
+        })
     }
 
     /// Hands a trace to the driver and its executors, in environment variables, like defaults of the operator. A trace of the
@@ -272,9 +299,11 @@ impl PreparedSubmission {
         own.filter_map(|key| Some((key.as_str(), misspelt::warning(key)?))).take(WARNINGS_MAX).collect()
     }
 
-    /// Returns a warning for each option of the command line that has no effect.
+    /// Returns a warning for each option of the command line, and for each word for a queue, that has no effect.
     pub fn ignored(&self) -> impl Iterator<Item = String> {
-        self.without_effect.iter().map(|option| format!("{option} has no effect on Kubernetes, and is ignored"))
+        let options = self.without_effect.keys();
+        let options = options.map(|option| format!("{option} has no effect on Kubernetes, and is ignored"));
+        options.chain(self.ignored_queues.iter().cloned())
     }
 
     /// Returns the properties that no Spark release knows, and those that are `misspelt`.

@@ -27,8 +27,8 @@ use super::{
 };
 use description::{Application, Refused, Submitted};
 use new::NewApplication;
-use sparkgate_service::{self, FailureReason, Session, Submission, Target, Waited};
-use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_service::{Error, FailureReason, Filter, Session, Submission, Target, Waited};
+use sparkgate_submission::{KillCause, State as SubmissionState, SubmissionId};
 
 pub(super) const PATH: &str = "/api/v1/spark-submit";
 
@@ -72,7 +72,7 @@ impl ErrorCode {
                 Self::InvalidTemplate
             }
             Code::InvalidRequest if first.is_empty() || first.starts_with("#/submission_id") => Self::BadRequest,
-            Code::InvalidRequest => Self::InvalidArguments,
+            Code::InvalidRequest | Code::QueueRefused => Self::InvalidArguments,
             code => match code.status() {
                 405 => Self::MethodNotAllowed,
                 415 => Self::UnsupportedMediaType,
@@ -103,7 +103,7 @@ struct Description;
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not JSON", body = Refused),
         (status = 422, description = "`INVALID_POD_TEMPLATE`: a template is not a pod", body = Refused),
         (status = 500, description = "`INTERNAL_SERVER_ERROR`: internal error of the gateway", body = Refused),
-        (status = 503, description = "`SUBMITTER_OVERLOADED`: the database or the cluster can't be reached, a limit is reached, or the pod takes longer; try again with the same id", body = Refused),
+        (status = 503, description = "`SUBMITTER_OVERLOADED`: the database or the cluster can't be reached, a limit is reached, the queue has no room now, or the pod takes longer; try again with the same id", body = Refused),
     )
 )]
 async fn serve(State(state): State<AppState>, request: Request) -> Response {
@@ -168,7 +168,13 @@ async fn answer(state: &AppState, request: Request, id: &mut String) -> Result<R
     let accepted = answered_within(state.settings.request_timeout, submit).await?;
     let (found, is_duplicate) = match accepted {
         Ok(accepted) => (accepted.submission.id, accepted.replayed),
-        Err(sparkgate_service::Error::ClientIdTaken { by, .. }) => (by, true),
+        Err(Error::ClientIdTaken { by, .. }) => (by, true),
+        // A repeated request needs no room for another submission.
+        Err(error @ (Error::Full { .. } | Error::BacklogFull { .. } | Error::WouldWait { .. })) => {
+            let filter = Filter { client_id: Some(submission_id.clone()), ..Filter::default() };
+            let earlier = state.service.submissions.submissions(&caller, &filter, None, 1).await?;
+            (earlier.items.into_iter().next().ok_or(error)?.id, true)
+        }
         Err(error) => return Err(error.into()),
     };
     let submission = with_pod(state, &caller, &found).await?;
@@ -195,6 +201,10 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
         SubmissionState::Error if submission.reason.as_deref() == Some("AlreadyExists") => {
             Err(Refusal::Error(ErrorCode::PodExists, format!("{}.", why())))
         }
+        // It was accepted while its queue had room, which another submission took.
+        SubmissionState::Killed if is_unadmitted(&submission) => {
+            Err(Refusal::Error(ErrorCode::Overloaded, format!("{id} was {}.", why())))
+        }
         state if state == SubmissionState::Error || (state.is_terminal() && submission.pod_uid.is_none()) => {
             Err(Refusal::Error(ErrorCode::BadRequest, format!("{id} has no driver pod and is {state}: {}.", why())))
         }
@@ -205,6 +215,12 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
             Err(Refusal::Error(ErrorCode::Overloaded, message))
         }
     }
+}
+
+/// Returns whether a submission has ended because its queue didn't admit it in time.
+fn is_unadmitted(submission: &Submission) -> bool {
+    let has_timed_out = submission.reason.as_deref() == Some(KillCause::START_TIMEOUT);
+    has_timed_out && submission.queue.is_some() && submission.admitted_at.is_none()
 }
 
 fn document(submission_id: String, submission: Submission, is_duplicate: bool) -> Submitted {

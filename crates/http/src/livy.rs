@@ -94,16 +94,15 @@ async fn create(
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::new(Code::InvalidParameter, format!("Idempotency-Key: {reason}.")))?;
     let (bytes, held) = app.bodies.read(request.into_body()).await?;
-    let ParsedBatch { request, mut options, mut warnings } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
+    let ParsedBatch { request, mut options } = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
     options.idempotency_key = key;
     let submit = app.service.submissions.submit(&caller, request, options, held);
     let accepted = answered_within(app.settings.request_timeout, submit).await??;
-    warnings.extend(accepted.warnings);
     let found = accepted.submission;
     let submission =
         found.document.map_err(|error| Problem::unreadable(&found.id, "was accepted before under this key", &error))?;
     let location = format!("/batches/{}", submission.number);
-    let log = warnings.into_iter().map(|warning| format!("warning: {warning}")).collect();
+    let log = accepted.warnings.into_iter().map(|warning| format!("warning: {warning}")).collect();
     let batch = Batch::new(submission, log);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(batch)).into_response())
 }

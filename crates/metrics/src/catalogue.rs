@@ -50,6 +50,30 @@ catalogue! {
     /// counted.
     time_to_end: Histograms<1> = "sparkgate_submission_time_to_end_seconds" ["state"] in LONG;
 }
+"Queues" {
+    /// Submissions of a queue of the access file, by standing: `waiting` for their admission, `held`, and `admitted`, which run or are
+    /// launched. Every replica reports the same, as for the other gauges of queues: take the maximum.
+    queue_submissions: Gauges<2> = "sparkgate_queue_submissions" ["queue", "standing"];
+    /// How long the first submission of a queue has waited, not counting held ones. A queue in which none waits is absent.
+    queue_oldest_waiting: Gauges<1> = "sparkgate_queue_oldest_waiting_seconds" ["queue"]
+        => "`waiting` in the document of the submission says what it waits for. If it grows for all queues, the capacity is too small; \
+            for one, its caps or its weight.";
+    /// Cores that the admitted submissions of a queue reserve.
+    queue_cores: Gauges<1> = "sparkgate_queue_cores" ["queue"];
+    /// Memory that they reserve.
+    queue_memory: Gauges<1> = "sparkgate_queue_memory_bytes" ["queue"];
+    /// Cores of these beyond the queue's part of the capacity: other queues lend them.
+    queue_lent_cores: Gauges<1> = "sparkgate_queue_lent_cores" ["queue"];
+    /// Memory beyond that part.
+    queue_lent_memory: Gauges<1> = "sparkgate_queue_lent_memory_bytes" ["queue"];
+    /// Time from the acceptance until the queue admits a submission. For a later attempt, from the end of the one before. Its count is
+    /// that of admissions. Only the replica that admits has it.
+    queue_wait: Histograms<1> = "sparkgate_queue_wait_seconds" ["queue"] in LONG;
+    /// Submissions, and dry runs, that a queue refused, by reason: `backlog` (its limit `maxQueued`), `draining`, `never_fits` (it costs
+    /// more than a cap or the capacity), and `would_wait` (a client of the API waits for its pod in the request).
+    queue_refused: Counters<2> = "sparkgate_queue_refused_total" ["queue", "reason"]
+        => "`never_fits`: raise the cap, or tell the user to ask for less. `would_wait`: Kubeflow's operator tries again.";
+}
 "Launches and kills" {
     /// Pieces of claimed work that ended, by `task` (`launch`, `kill`) and `result`: `done`, `look_again` (a deleted driver
     /// is checked later), `retried` (no or an unclear answer), `denied` (the API server or a webhook denies it for

@@ -16,13 +16,14 @@ use super::{
 };
 use sparkgate_access as access;
 use sparkgate_common::error::{Error, error_chain};
+use sparkgate_metrics::{metrics, text};
 use sparkgate_store::{QueueRound, QueueState, WaitingHead};
-use sparkgate_submission::queues::{Candidate, Queue, Snapshot, Tenant, WaitReason, decide};
+use sparkgate_submission::queues::{Amounts, Candidate, Queue, Snapshot, Tenant, WaitReason, decide};
 
 /// The lease of the replica that admits.
 const LEASE: &str = "queues";
 /// How many submissions of each tenant in a queue a round knows.
-const HEADS: u32 = 32;
+pub(crate) const HEADS: u32 = 32;
 /// How many submissions a round admits.
 const ADMITTED_AT_ONCE: usize = 200;
 /// The shortest time between two rounds, so that concurrent submissions share one.
@@ -47,8 +48,11 @@ impl Queues {
             if self.has_queues() || self.has_left_over(&mut looked).await {
                 let ended = stop.child_token();
                 let rounds = async || {
-                    self.rounds().await;
-                    ended.cancel();
+                    self.learn_first().await;
+                    tokio::select! {
+                        () = self.rounds() => ended.cancel(),
+                        () = self.keep_learning() => {}
+                    }
                 };
                 self.leases.while_held(LEASE, &ended, || ready(Ok(true)), rounds).await;
             }
@@ -120,7 +124,8 @@ impl Queues {
     pub async fn round(&self) -> Result<Rest, Error> {
         let tenancy = self.access.current();
         let queues = tenancy.access().queues();
-        let read = self.store.queue_round(HEADS, &largest(queues)).await?;
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
+        self.note_capacity(&read.capacity);
         let decision = decide(&snapshot(&read, queues), ADMITTED_AT_ONCE);
         let heads = heads(&read);
         if !decision.admitted.is_empty() {
@@ -133,8 +138,12 @@ impl Queues {
             for one in &admitted {
                 let (submission, attempt, queue, tenant) = (&one.id, one.attempt, &one.queue, &one.tenant);
                 tracing::info!(submission, attempt, queue, tenant, waited = one.waited_seconds, "submission admitted");
+                if queues.get(queue).is_some() {
+                    metrics().queue_wait.with([text(queue)]).observe(one.waited_seconds);
+                }
             }
             self.wakeups.work_is_due();
+            self.wakeups.state_changed();
         }
         self.explain(&decision.waiting, &heads).await?;
         Ok(match read.places.iter().all(|place| place.waiting.is_empty()) {
@@ -189,19 +198,22 @@ fn heads(read: &QueueRound) -> HashMap<i64, (&str, &WaitingHead)> {
     each.map(|(queue, one)| (one.number, (queue, one))).collect()
 }
 
+/// Returns a queue without submissions.
+pub(crate) fn empty_queue(read: &QueueRound, rules: &access::Queues, name: &str) -> Queue {
+    let is_paused = read.state_of(name) == Some(QueueState::Paused);
+    rules.get(name).map_or_else(Queue::default, |rules| Queue {
+        weight: rules.weight,
+        caps: rules.caps.clone(),
+        is_paused,
+        tenants: BTreeMap::new(),
+    })
+}
+
 /// Combines the rows with the rules of the access file. A queue that the file has no more has no caps.
-fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
+pub(crate) fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
     let mut queues = BTreeMap::<String, Queue>::new();
     for place in &read.places {
-        let queue = queues.entry(place.queue.clone()).or_insert_with(|| {
-            let is_paused = read.state_of(&place.queue) == Some(QueueState::Paused);
-            rules.get(&place.queue).map_or_else(Queue::default, |rules| Queue {
-                weight: rules.weight,
-                caps: rules.caps.clone(),
-                is_paused,
-                tenants: BTreeMap::new(),
-            })
-        });
+        let queue = queues.entry(place.queue.clone()).or_insert_with(|| empty_queue(read, rules, &place.queue));
         let waiting = place.waiting.iter().map(|one| Candidate {
             number: one.number,
             cost: waiting_cost(one),
@@ -210,5 +222,6 @@ fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
         let tenant = Tenant { running: running(place), waiting: waiting.collect(), has_more: place.has_more };
         queue.tenants.insert(place.tenant.clone(), tenant);
     }
-    Snapshot { capacity: rules.capacity.clone(), reserve_after: rules.reserve_after, queues }
+    let capacity = rules.capacity_with(&Amounts::from_map(&read.capacity));
+    Snapshot { capacity, reserve_after: rules.reserve_after, queues }
 }

@@ -13,13 +13,11 @@ use sparkgate_submission::queues::{Amounts, Resource};
 ///
 /// # Errors
 /// The queue counts the largest number of executors, and it isn't bounded.
-pub(crate) fn cost(queue: &Queue, queues: &Queues, size: &ApplicationSize) -> Result<Cost, Error> {
+pub(crate) fn cost(queue: &Queue, capacity: &Amounts, size: &ApplicationSize) -> Result<Cost, Error> {
     let first = size.initial_executors;
     let (executors, grows) = match (queue.dynamic_allocation, size.executors) {
         (DynamicAllocation::Maximum, Executors::AtMost(most)) => (most, false),
-        (DynamicAllocation::Maximum, Executors::Unbounded(_))
-            if queue.caps.is_empty() && queues.capacity.is_empty() =>
-        {
+        (DynamicAllocation::Maximum, Executors::Unbounded(_)) if queue.caps.is_empty() && capacity.is_empty() => {
             (first, true)
         }
         (DynamicAllocation::Maximum, Executors::Unbounded(key)) => {
@@ -47,15 +45,19 @@ pub(crate) fn cost(queue: &Queue, queues: &Queues, size: &ApplicationSize) -> Re
 ///
 /// # Errors
 /// It costs more than a cap of its queue, or than the capacity.
-pub(crate) fn can_fit(queue: &Queue, queues: &Queues, cost: &Cost) -> Result<(), Error> {
-    let cost = amounts(1, (cost.pods.into(), cost.millicores, cost.memory_bytes), &cost.extended);
+pub(crate) fn can_fit(queue: &Queue, capacity: &Amounts, cost: &Cost) -> Result<(), Error> {
+    let cost = amounts_of(cost);
     let of_queue = queue.caps.exceeded_by(&cost).map(|found| (found, format!("the cap of queue {}", queue.name)));
-    let exceeded =
-        of_queue.or_else(|| Some((queues.capacity.exceeded_by(&cost)?, "the capacity of all queues".to_owned())));
+    let exceeded = of_queue.or_else(|| Some((capacity.exceeded_by(&cost)?, "the capacity of all queues".to_owned())));
     let Some(((resource, cap, needed), what)) = exceeded else { return Ok(()) };
     let (cap, needed) = (resource.written(cap), resource.written(needed));
     let reason = format!("driver and executors need {needed} {resource} together, more than {what}, {cap}");
     Err(Error::QueueRefused(Refusal::field("queue", reason)))
+}
+
+/// Returns what a submission costs.
+pub(crate) fn amounts_of(cost: &Cost) -> Amounts {
+    amounts(1, (cost.pods.into(), cost.millicores, cost.memory_bytes), &cost.extended)
 }
 
 fn amounts(
@@ -87,13 +89,13 @@ pub(crate) fn waiting_cost(waiting: &WaitingHead) -> Amounts {
 }
 
 /// Returns the most that a submission of each queue may cost.
-pub(crate) fn largest(queues: &Queues) -> Vec<Largest> {
+pub(crate) fn largest(queues: &Queues, capacity: &Amounts) -> Vec<Largest> {
     let of_queue = |queue: &Queue| {
         let least = |resource: &Resource| {
-            let both = [queue.caps.get(resource), queues.capacity.get(resource)];
+            let both = [queue.caps.get(resource), capacity.get(resource)];
             both.into_iter().flatten().min().map(|amount| i64::try_from(amount).unwrap_or(i64::MAX))
         };
-        let names = queue.caps.iter().chain(queues.capacity.iter());
+        let names = queue.caps.iter().chain(capacity.iter());
         let extended = names.filter_map(|(resource, _)| match resource {
             Resource::Extended(name) => Some((name.clone(), least(resource)?)),
             _ => None,

@@ -1,17 +1,28 @@
 //! A submission enters a queue.
 
+use std::time::Duration;
+
 use futures::FutureExt;
 
 use super::{
     Queues,
-    cost::{can_fit, cost},
+    admission::{HEADS, empty_queue, snapshot},
+    cost::{amounts_of, can_fit, cost, largest},
+    figures::QueueRefusal,
 };
 use sparkgate_access::{self as access, Access, Queue};
 use sparkgate_common::error::Error;
 use sparkgate_core::ports::{Attachment, Proposed, Step};
 use sparkgate_policy::ApplicationSize;
 use sparkgate_spark::Refusal;
-use sparkgate_store::{InQueue, QueueState};
+use sparkgate_store::{Cost, InQueue, QueueState};
+use sparkgate_submission::{
+    Wire,
+    queues::{Outlook, outlook},
+};
+
+/// How long a submission may wait whose client waits for its pod in the request: less than the request.
+const IN_REQUEST: Duration = Duration::from_secs(60);
 
 fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
     Err(Error::QueueRefused(Refusal::field(field, reason)))
@@ -34,7 +45,8 @@ fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a
     let Some(queue) = queues.get(name).filter(|queue| queue.admits(tenant)) else {
         let names: Vec<_> = queues.for_tenant(tenant).map(|queue| queue.name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return refused("queue", format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
+        let field = if asked.is_some() { proposed.queue_field } else { "queue" };
+        return refused(field, format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
     };
     let priority = proposed.options.priority.unwrap_or(queue.default_priority);
     if priority > queue.max_priority {
@@ -56,12 +68,15 @@ impl Attachment for Queues {
         }
         let check = async move {
             let Some((queue, _)) = chosen(tenancy.access(), proposed)? else { return Ok(()) };
-            let states = self.store.queue_states().await?;
+            let (states, capacity) = self.store.queue_board().await?;
+            self.note_capacity(&capacity);
             if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+                QueueRefusal::Draining.count(&queue.name);
                 return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
             }
             match queue.max_queued {
                 Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+                    QueueRefusal::BacklogFull.count(&queue.name);
                     Err(Error::BacklogFull { queue: queue.name.clone(), most })
                 }
                 _ => Ok(()),
@@ -70,18 +85,53 @@ impl Attachment for Queues {
         Some(check.boxed())
     }
 
-    fn queue(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
+    fn queue<'a>(&'a self, proposed: &'a Proposed<'a>, size: &'a ApplicationSize) -> Step<'a, Option<InQueue>> {
+        Some(self.enter(proposed, size).boxed())
+    }
+}
+
+impl Queues {
+    async fn enter(&self, proposed: &Proposed<'_>, size: &ApplicationSize) -> Result<Option<InQueue>, Error> {
         let tenancy = self.access.current();
         let queues: &access::Queues = tenancy.access().queues();
         let Some((queue, priority)) = chosen(tenancy.access(), proposed)? else { return Ok(None) };
-        let cost = cost(queue, queues, size)?;
-        can_fit(queue, queues, &cost)?;
+        let capacity = self.capacity(queues);
+        let cost = cost(queue, &capacity, size).and_then(|cost| can_fit(queue, &capacity, &cost).map(|()| cost));
+        let cost = cost.inspect_err(|_| QueueRefusal::NeverFits.count(&queue.name))?;
+        let mut timeout = queue.queue_timeout;
+        if proposed.options.wire.is_some_and(Wire::answers_with_pod) {
+            self.is_admitted_at_once(queues, queue, proposed.tenant, &cost).await?;
+            timeout = Some(timeout.map_or(IN_REQUEST, |time| time.min(IN_REQUEST)));
+        }
         Ok(Some(InQueue {
             queue: queue.name.clone(),
             priority,
             cost,
             max_queued: queue.max_queued,
-            timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
+            timeout: timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
         }))
+    }
+
+    /// Checks that the next round admits a submission.
+    ///
+    /// # Errors
+    /// It would have to wait.
+    async fn is_admitted_at_once(
+        &self,
+        queues: &access::Queues,
+        queue: &Queue,
+        tenant: &str,
+        cost: &Cost,
+    ) -> Result<(), Error> {
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
+        let mut snapshot = snapshot(&read, queues);
+        snapshot.queues.entry(queue.name.clone()).or_insert_with(|| empty_queue(&read, queues, &queue.name));
+        let reason = match outlook(snapshot, &queue.name, tenant, amounts_of(cost)) {
+            Outlook::Admitted => return Ok(()),
+            Outlook::Behind => format!("other submissions of tenant {tenant} wait in it"),
+            Outlook::Waits(reason) => reason.sentence(&queue.name),
+        };
+        QueueRefusal::WouldWait.count(&queue.name);
+        Err(Error::WouldWait { queue: queue.name.clone(), reason })
     }
 }

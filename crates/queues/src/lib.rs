@@ -6,8 +6,10 @@
 //! submit which queue a submission belongs to, and what it costs there.
 
 mod admission;
+mod capacity;
 mod cost;
 mod enter;
+mod figures;
 mod manage;
 
 use std::{
@@ -17,31 +19,41 @@ use std::{
 
 use tokio::time::Instant;
 
+use sparkgate_cluster::Cluster;
 use sparkgate_core::{
     leadership::{clock::DatabaseClock, leases::Leases},
     wakeups::Wakeups,
 };
 use sparkgate_store::Store;
+use sparkgate_submission::queues::Amounts;
 use sparkgate_tenancy::access_file::AccessFile;
 
 pub use admission::Rest;
 pub use manage::{QueueOverview, TenantInQueue};
 
 /// The queues of the access file, and the submissions in them.
-#[derive(Debug)]
 pub struct Queues {
     store: Store,
+    cluster: Cluster,
     access: Arc<AccessFile>,
     leases: Arc<Leases>,
     wakeups: Arc<Wakeups>,
     clock: DatabaseClock,
     /// When the reasons of submissions that wait were written, by their numbers.
     explained: Mutex<HashMap<i64, Instant>>,
+    /// What was learned of the capacity, as it was read last.
+    learned: Mutex<Amounts>,
 }
 
 impl Queues {
-    pub fn new(store: Store, access: Arc<AccessFile>, leases: Arc<Leases>, wakeups: Arc<Wakeups>) -> Self {
-        let (clock, explained) = (DatabaseClock::new(store.clone()), Mutex::default());
-        Self { store, access, leases, wakeups, clock, explained }
+    pub fn new(
+        store: Store,
+        cluster: Cluster,
+        access: Arc<AccessFile>,
+        leases: Arc<Leases>,
+        wakeups: Arc<Wakeups>,
+    ) -> Self {
+        let clock = DatabaseClock::new(store.clone());
+        Self { store, cluster, access, leases, wakeups, clock, explained: Mutex::default(), learned: Mutex::default() }
     }
 }

@@ -27,15 +27,21 @@ pub struct QueueOverview {
     pub borrowed: BTreeMap<Option<String>, f64>,
     /// What other queues use of its fair share.
     pub lent: f64,
+    /// That part in amounts; resources without a capacity are unlimited.
+    pub guaranteed: Amounts,
     /// What its submissions may use together; resources that it doesn't have are unlimited.
     pub caps: Amounts,
     /// Its state, if it isn't the normal one.
     pub state: Option<StoredQueueState>,
     /// What its admitted submissions reserve.
     pub running: Amounts,
+    /// What they reserve beyond the part of the queue.
+    pub beyond: Amounts,
     /// How many wait, not counting held ones.
     pub waiting: u64,
     pub held: u64,
+    /// How many seconds the first of those that wait has waited.
+    pub oldest: Option<f64>,
     /// The tenants that the caller may read, by name.
     pub tenants: BTreeMap<String, TenantInQueue>,
 }
@@ -60,6 +66,8 @@ impl Queues {
         }
         let (read, backlogs) = (self.store.queue_round(0, &[]).await?, self.store.queue_backlogs().await?);
         let tenants = caller.tenants();
+        self.note_capacity(&read.capacity);
+        let (weights, capacity) = (queues.weights(), self.capacity(queues));
         let is_visible = |queue: &Queue| tenants.iter().any(|tenant| queue.admits(tenant));
         let mut used: BTreeMap<_, _> =
             queues.iter().map(|queue| (queue.name.clone(), (queue.weight, Amounts::default()))).collect();
@@ -70,7 +78,7 @@ impl Queues {
                 used.add(&running(place));
             }
         }
-        let shares = shares(&used, if queues.capacity.is_empty() { &all } else { &queues.capacity });
+        let shares = shares(&used, if capacity.is_empty() { &all } else { &capacity });
         Ok(queues
             .iter()
             .filter(|queue| is_visible(queue))
@@ -88,11 +96,14 @@ impl Queues {
                     used_share: share.used,
                     borrowed,
                     lent: shares.values().filter_map(|other| other.borrowed.get(&queue.name)).sum(),
+                    guaranteed: capacity.part(queue.weight, weights),
                     caps: queue.caps.clone(),
                     state: read.states.iter().find(|state| state.queue == queue.name).cloned(),
                     running: Amounts::default(),
+                    beyond: Amounts::default(),
                     waiting: 0,
                     held: 0,
+                    oldest: None,
                     tenants: BTreeMap::new(),
                 };
                 for place in read.places.iter().filter(|place| place.queue == queue.name) {
@@ -106,11 +117,13 @@ impl Queues {
                     let (waiting, held) = (backlog.waiting.unsigned_abs(), backlog.held.unsigned_abs());
                     overview.waiting += waiting;
                     overview.held += held;
+                    overview.oldest = overview.oldest.into_iter().chain(backlog.oldest).reduce(f64::max);
                     if tenants.contains(&backlog.tenant.as_str()) {
                         let tenant = overview.tenants.entry(backlog.tenant.clone()).or_default();
                         (tenant.waiting, tenant.held) = (waiting, held);
                     }
                 }
+                overview.beyond = overview.running.beyond(&overview.guaranteed);
                 overview
             })
             .collect())

@@ -1,6 +1,7 @@
 //! Options of a submission that the gateway handles itself, in addition to Spark's: an idempotency key, labels, timeouts,
 //! retries. Clients of Spark's protocol set them as properties that begin with `spark.sparkgate.`.
 
+pub mod queue;
 mod time;
 mod value;
 pub mod webhook;

@@ -180,7 +180,8 @@ impl Service {
         let webhooks = Arc::new(webhooks);
         let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue);
         let kueue = Arc::new(kueue);
-        let queues = Arc::new(Queues::new(store.clone(), access.clone(), leases.clone(), wakeups.clone()));
+        let queues =
+            Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
         // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
@@ -213,7 +214,8 @@ impl Service {
         let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
-        let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
+        let parts =
+            (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone(), queues.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
         let submissions = Submissions::new(

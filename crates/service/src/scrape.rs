@@ -13,6 +13,7 @@ use sparkgate_common::error::error_chain;
 use sparkgate_core::{event_feed::EventFeed, health::Health, launcher::Launcher};
 use sparkgate_logs::DriverLogs;
 use sparkgate_metrics::{exposition, metrics, text};
+use sparkgate_queues::Queues;
 use sparkgate_spark::SparkVersion;
 use sparkgate_store::{LiveCount, PoolUse, Store};
 use sparkgate_tenancy::boundaries::Boundaries;
@@ -23,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(10);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const COUNT: Duration = Duration::from_secs(2);
 
-type Parts = (Arc<Launcher>, Arc<Health>, Arc<EventFeed>, Arc<DriverLogs>, Arc<Boundaries>);
+type Parts = (Arc<Launcher>, Arc<Health>, Arc<EventFeed>, Arc<DriverLogs>, Arc<Boundaries>, Arc<Queues>);
 
 /// Reads the states that the metrics report.
 pub struct Scrape {
@@ -64,8 +65,13 @@ impl Scrape {
         };
         metrics.database_up.set(1.0);
         metrics.clock_ahead.set((clock - Utc::now()).as_seconds_f64());
-        match timeout(COUNT, self.store.live_counts()).await {
-            Ok(Ok(counts)) => counts.iter().for_each(show),
+        let read = async {
+            let (counts, backlogs) = self.store.figures().await?;
+            counts.iter().for_each(show);
+            self.parts.5.measure(&backlogs).await
+        };
+        match timeout(COUNT, read).await {
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!("metrics without the live submissions: {}", error_chain(&error)),
             Err(_) => tracing::debug!("metrics without the live submissions: counting them took over {COUNT:?}"),
         }
@@ -73,7 +79,7 @@ impl Scrape {
 
     fn read_parts(&self) {
         let metrics = metrics();
-        let (launcher, health, events, logs, boundaries) = &self.parts;
+        let (launcher, health, events, logs, boundaries, _) = &self.parts;
         metrics.breaker_open.clear();
         for namespace in launcher.open_breakers() {
             metrics.breaker_open.with([text(&namespace)]).set(1.0);

@@ -11,6 +11,7 @@ mod amounts;
 mod decide;
 mod estimate;
 mod lent;
+mod outlook;
 mod reason;
 mod room;
 mod share;
@@ -23,6 +24,7 @@ pub use amounts::{Amounts, Resource};
 pub use decide::decide;
 pub use estimate::History;
 pub use lent::{QueueShare, shares};
+pub use outlook::{Outlook, outlook};
 pub use reason::WaitReason;
 
 /// The priorities that a submission can have.

@@ -33,6 +33,12 @@ impl Wire {
         self == Self::KubeflowOperator
     }
 
+    /// Returns whether a request of the client is answered when the driver pod exists. The client takes no other answer for a success, and
+    /// asks for another pod after it has waited in vain.
+    pub fn answers_with_pod(self) -> bool {
+        matches!(self, Self::Kubeflow | Self::KubeflowOperator)
+    }
+
     /// Returns whether the client restarts an application by itself.
     pub fn retries_by_itself(self) -> bool {
         matches!(self, Self::Kubeflow | Self::KubeflowOperator)

@@ -204,6 +204,7 @@ pub(super) struct CapacityDocument {
     pub(super) memory: Option<Text>,
     pub(super) resources: Option<Entries<Text>>,
     pub(super) reserve_after: Option<Text>,
+    pub(super) from_resource_quotas: Option<bool>,
 }
 
 /// A text, or a list of texts.

@@ -37,7 +37,9 @@ pub(super) fn check(
         if documents.is_empty() {
             faults.add(&document.referenced, "capacity", "queues share it, and there is none: add `queues`");
         }
-        let CapacityDocument { submissions, pods, cores, memory, resources, reserve_after } = document.value;
+        let CapacityDocument { submissions, pods, cores, memory, resources, reserve_after, from_resource_quotas } =
+            document.value;
+        queues.learns_capacity = from_resource_quotas.unwrap_or_default();
         let document = AmountsDocument { submissions, pods, cores, memory, resources };
         queues.capacity = amounts(document, "capacity", faults).into_iter().map(|(amount, ..)| amount).collect();
         if let Some(text) = reserve_after

@@ -83,7 +83,11 @@ impl Submissions {
         let (origins, forced) = (&prepared.origins, &rules.tenant.properties);
         let is_default = |key: &str| origins.contains_key(key) && !forced.contains_key(key);
         prepared.options = prepared.options.left_to_client(is_default).capped(&rules.caps);
+        let asked = prepared.options.queue.clone();
         prepared.options = rules.forced(prepared.options);
+        if prepared.options.queue != asked {
+            prepared.queue_field = Refusal::property_field("spark.sparkgate.queue");
+        }
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
         Ok((prepared, rules))
@@ -119,7 +123,7 @@ impl Submissions {
         self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
         let rendered = self.render(&rules, &prepared, &self.store.draw().await?).await?;
         if let Some(size) = &rendered.size {
-            self.attachments.queue(&proposed(caller, &rules, &prepared), size)?;
+            self.attachments.queue(&proposed(caller, &rules, &prepared), size).await?;
         }
         Ok(Plan { prepared, rendered })
     }
@@ -131,9 +135,9 @@ pub(super) fn proposed<'a>(
     rules: &'a TenantRules,
     prepared: &'a PreparedSubmission,
 ) -> Proposed<'a> {
-    let PreparedSubmission { request, options, .. } = prepared;
+    let PreparedSubmission { request, options, queue_field, .. } = prepared;
     let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
-    Proposed { tenant, principal, request: &request.request, options }
+    Proposed { tenant, principal, request: &request.request, options, queue_field }
 }
 
 impl Plan {

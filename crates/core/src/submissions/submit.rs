@@ -104,7 +104,9 @@ impl Submissions {
         let space = KeySpace { tenant, principal, owner: &owner };
         let misspelt = prepared.misspelt();
         let unknown = prepared.unknown(&misspelt).join(", ");
-        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(prepared.ignored()).collect();
+        let ignored = prepared.ignored().collect::<Vec<_>>();
+        let ignored_text = ignored.join("; ");
+        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(ignored).collect();
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.find_by_key(&space, key).await?
         {
@@ -124,7 +126,7 @@ impl Submissions {
             // Before anything is kept for it: most refusals are of the driver.
             let rendered = self.render(&rules, &prepared, &drawn).await?;
             let queue = match &rendered.size {
-                Some(size) => self.attachments.queue(&proposed(caller, &rules, &prepared), size)?,
+                Some(size) => self.attachments.queue(&proposed(caller, &rules, &prepared), size).await?,
                 None => None,
             };
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
@@ -169,6 +171,9 @@ impl Submissions {
                     tracing::info!(submission = %id, %pod, "submission accepted");
                     if !unknown.is_empty() {
                         tracing::info!(submission = %id, unknown, "unknown Spark properties: are they misspelt?");
+                    }
+                    if !ignored_text.is_empty() {
+                        tracing::info!(submission = %id, ignored = ignored_text, "parts of the request have no effect");
                     }
                     self.wakeups.work_is_due();
                     self.wakeups.state_changed();
@@ -232,6 +237,7 @@ fn deny(caller: &Session, error: &Error) {
         | Error::NameTaken { .. } => caller.denied(None, || error.to_string()),
         Error::Full { .. }
         | Error::BacklogFull { .. }
+        | Error::WouldWait { .. }
         | Error::RecordsFull { .. }
         | Error::Busy { .. }
         | Error::Unavailable(_)

@@ -29,7 +29,7 @@ struct NewBatch {
     executor_cores: Option<Text>,
     num_executors: Option<Text>,
     archives: Vec<Text>,
-    /// For YARN; it has no effect, as that of spark-submit on Kubernetes.
+    /// For YARN. In a tenant with queues it names one of these.
     queue: Option<Text>,
     name: Option<Text>,
     conf: BTreeMap<String, Text>,
@@ -40,8 +40,6 @@ struct NewBatch {
 pub(super) struct ParsedBatch {
     pub(super) request: CreateSubmissionRequest,
     pub(super) options: SubmissionOptions,
-    /// What has no effect.
-    pub(super) warnings: Vec<String>,
 }
 
 /// Parses the body; values are those of a Spark release. The problem names all fields that can't be used.
@@ -53,15 +51,12 @@ pub(super) fn parse(body: &[u8], do_as: Option<String>, version: SparkVersion) -
     if batch.file.as_ref().is_none_or(|Text(file)| file.trim().is_empty()) {
         return Err(Problem::field("#/file".to_owned(), "the application's file is required"));
     }
-    let queue = batch.queue.as_ref().filter(|Text(queue)| !queue.is_empty());
-    let warnings = queue.map(|Text(queue)| format!("queue: {queue:?} has no effect: queues are those of YARN"));
-    let warnings = warnings.into_iter().collect();
     let (request, options) = batch.into_parts(do_as);
     for refusal in refused_properties(&request.spark_properties, version) {
         errors.extend(Problem::field(pointer(&refusal.field), refusal.reason).errors);
     }
     if errors.is_empty() {
-        Ok(ParsedBatch { request, options, warnings })
+        Ok(ParsedBatch { request, options })
     } else {
         Err(Problem::for_fields(Code::InvalidRequest, errors))
     }
@@ -108,7 +103,8 @@ impl NewBatch {
         };
         // Livy refuses the name of a batch that it has. Here a batch keeps its name until it has ended.
         let unique_name = name.map(|_| true);
-        (request, SubmissionOptions { wire: Some(Wire::Livy), unique_name, ..SubmissionOptions::default() })
+        let queue = text(self.queue);
+        (request, SubmissionOptions { wire: Some(Wire::Livy), unique_name, queue, ..SubmissionOptions::default() })
     }
 }
 
@@ -142,8 +138,7 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> (CreateSubmissionRequest, SubmissionOptions) {
-        let ParsedBatch { request, options, warnings } = parse(body.as_bytes(), None, SparkVersion::V4_3).unwrap();
-        assert_eq!(warnings.len(), usize::from(body.contains("queue")), "{warnings:?}");
+        let ParsedBatch { request, options } = parse(body.as_bytes(), None, SparkVersion::V4_3).unwrap();
         (request, options)
     }
 
@@ -170,7 +165,9 @@ mod tests {
             assert_eq!(request.spark_properties[key], value);
         }
         assert_eq!((options.wire, options.unique_name), (Some(Wire::Livy), Some(true)));
-        assert_eq!(parsed(r#"{"file": "local:///a.py"}"#).1.unique_name, None);
+        assert_eq!(options.queue.as_deref(), Some("default"));
+        let (_, options) = parsed(r#"{"file": "local:///a.py", "queue": ""}"#);
+        assert_eq!((options.unique_name, options.queue), (None, None));
     }
 
     #[test]

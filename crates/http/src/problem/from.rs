@@ -15,9 +15,9 @@ impl Code {
         match error {
             sparkgate_service::Error::Refused(_) => Self::InvalidRequest,
             sparkgate_service::Error::Policy { .. } => Self::PolicyViolated,
-            sparkgate_service::Error::Full { .. } | sparkgate_service::Error::BacklogFull { .. } => {
-                Self::TooManyRequests
-            }
+            sparkgate_service::Error::Full { .. }
+            | sparkgate_service::Error::BacklogFull { .. }
+            | sparkgate_service::Error::WouldWait { .. } => Self::TooManyRequests,
             sparkgate_service::Error::QueueRefused(_) => Self::QueueRefused,
             sparkgate_service::Error::RecordsFull { .. } => Self::RecordQuotaExceeded,
             sparkgate_service::Error::Busy { .. } => Self::Busy,
@@ -49,9 +49,9 @@ impl From<sparkgate_service::Error> for Problem {
                 let problem = Self::from(refusal);
                 Self { code, ..problem }
             }
-            sparkgate_service::Error::Full { .. } | sparkgate_service::Error::BacklogFull { .. } => {
-                Self::new(code, format!("{error}."))
-            }
+            sparkgate_service::Error::Full { .. }
+            | sparkgate_service::Error::BacklogFull { .. }
+            | sparkgate_service::Error::WouldWait { .. } => Self::new(code, format!("{error}.")),
             sparkgate_service::Error::RecordsFull { .. } => Self::new(code, format!("{error}.")),
             sparkgate_service::Error::Busy { .. } => {
                 Self::new(code, format!("{error}; nothing was done. Try again in a moment."))

@@ -56,7 +56,7 @@ pub(crate) struct RequestBody {
         (status = 400, description = "The request is invalid; the message names the field", body = ErrorResponse),
         (status = 409, description = "A submission of the tenant has this id of a client, or a live submission this unique name", body = ErrorResponse),
         (status = 413, description = "The body is too large", body = ErrorResponse),
-        (status = 422, description = "The idempotency key was used for another request", body = ErrorResponse),
+        (status = 422, description = "The idempotency key was used for another request, or no queue takes the submission", body = ErrorResponse),
         (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached. With `Retry-After`: nothing was stored, try again. Without it: the submission may have been accepted", body = ErrorResponse),
     )

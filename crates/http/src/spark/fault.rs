@@ -133,7 +133,8 @@ impl Fault {
 
     /// Returns whether the response asks for a retry. A client that retries by itself must not submit twice.
     fn may_be_repeated(&self) -> bool {
-        self.status() == StatusCode::SERVICE_UNAVAILABLE && self.code().retry() == Retry::Soon
+        let is_for_now = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&self.status());
+        is_for_now && self.code().retry() == Retry::Soon
     }
 }
 

@@ -63,15 +63,18 @@ pub fn expand_command_line(
     Ok(line.into_request(&request, app_resource, words.rest()))
 }
 
-/// Returns the options of a command line that a user may rely on and that have no effect on Kubernetes.
-pub fn options_without_effect(request: &CreateSubmissionRequest, version: SparkVersion) -> Vec<&'static str> {
+/// Returns the options of a command line that a user may rely on and that have no effect on Kubernetes, each with its last value.
+pub fn options_without_effect(
+    request: &CreateSubmissionRequest,
+    version: SparkVersion,
+) -> BTreeMap<&'static str, String> {
     let mut words = Words::new(&request.app_args, version);
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     while has_command_line(request)
-        && let Ok(Some(Word::Option { name, meaning, .. })) = words.next()
+        && let Ok(Some(Word::Option { name, meaning, value, .. })) = words.next()
     {
-        if matches!((name, meaning), ("--queue" | "--supervise", Meaning::Nothing)) && !found.contains(&name) {
-            found.push(name);
+        if matches!((name, meaning), ("--queue" | "--supervise", Meaning::Nothing)) {
+            found.insert(name, value.to_owned());
         }
     }
     found

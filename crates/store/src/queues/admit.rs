@@ -12,7 +12,7 @@ use crate::{
     kill::killed,
     lease::ALIVE,
     sealed::{DROPPED, NEEDLESS},
-    state_log::{CHANGED, ChangedRow},
+    state_log::{CHANGED, ChangedRow, LoggedChange},
     store::Store,
     unadmitted::{UNADMITTED, WAITS},
 };
@@ -20,6 +20,11 @@ use sparkgate_submission::KillCause;
 
 /// For how long admissions are kept, for estimates.
 const KEPT: &str = "interval '1 day'";
+
+/// The reason of the event of an admission, and how many seconds a submission waits at least that gets one: an admission at once is no
+/// news.
+const ADMITTED: &str = "Admitted";
+const NEWS: f64 = 5.0;
 
 /// A submission that was admitted.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -30,13 +35,24 @@ pub struct Admission {
     pub queue: String,
     pub tenant: String,
     pub waited_seconds: f64,
+    state: String,
+}
+
+impl Admission {
+    /// Logs the event.
+    fn log(&self) {
+        let Self { id, tenant, attempt, state, .. } = self;
+        let (from, reason) = (Some(state.as_str()), Some(ADMITTED));
+        LoggedChange { submission: id, tenant, attempt: *attempt, from, state, reason, ..LoggedChange::default() }
+            .log();
+    }
 }
 
 impl Store {
     /// Admits submissions, by number and attempt, for a decision that was made for this version of rounds. `None` if it isn't the version
     /// any more, or if the session has lost the lease `lease`: the decision is void, and nothing is admitted.
     ///
-    /// Those that were killed, held or changed otherwise in the meantime are left out. The start timeout begins now, unless the attempt
+    /// Those that were killed, held or changed otherwise in the meantime are left out. One that waited for seconds gets an event. The start timeout begins now, unless the attempt
     /// returned from a full quota. The lease is only read: a lock would let its renewal fail, and the version suffices for the caps.
     pub async fn admit(
         &self,
@@ -64,12 +80,16 @@ impl Store {
                      queue_deadline = NULL, deadline = coalesce(deadline, clock_timestamp() + make_interval(secs => start_timeout)),
                      reason = NULL, message = NULL
                  FROM chosen WHERE s.id = chosen_id
-                 RETURNING s.id, s.number, s.attempt, s.queue, s.tenant, greatest(waited, 0) AS waited_seconds
+                 RETURNING s.id, s.number, s.attempt, s.state, s.queue, s.tenant, greatest(waited, 0) AS waited_seconds
+             ), logged AS (
+                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                 SELECT id, attempt, state, '{ADMITTED}', 'admitted by queue ' || queue || ' after ' || round(waited_seconds) || 's'
+                 FROM admitted WHERE waited_seconds >= {NEWS}
              ), kept AS (
                  INSERT INTO queue_admissions (queue, tenant, waited_seconds) SELECT queue, tenant, waited_seconds FROM admitted
              )
              SELECT (SELECT count(*) FROM begun) AS rounds, (SELECT coalesce(jsonb_agg(jsonb_build_object('id', id,
-                 'number', number, 'attempt', attempt, 'queue', queue, 'tenant', tenant, 'waited_seconds', waited_seconds)
+                 'number', number, 'attempt', attempt, 'queue', queue, 'tenant', tenant, 'waited_seconds', waited_seconds, 'state', state)
              ), '[]') FROM admitted)"
         );
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
@@ -80,6 +100,7 @@ impl Store {
             .bind(lease)
             .fetch_one(&self.patient);
         let (rounds, admitted): (i64, Json<Vec<Admission>>) = within("admitting submissions", statement).await?;
+        admitted.iter().filter(|one| one.waited_seconds >= NEWS).for_each(Admission::log);
         Ok((rounds > 0).then_some(admitted.0))
     }
 

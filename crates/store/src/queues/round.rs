@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use sqlx::types::Json;
 
-use super::states::{self, QueueState, StoredQueueState};
+use super::states::{BOARD, Board, QueueState, StoredQueueState};
 use crate::{
     claim::LONGEST_PAUSE,
     error::{Error, within},
+    figures::QUEUED_FOR,
     store::Store,
     unadmitted::{IN_QUEUES, WAITS},
 };
@@ -31,6 +32,8 @@ pub struct Largest {
 pub struct QueueRound {
     /// An admission is made for this version.
     pub version: i64,
+    /// What was learned of the capacity, by resource.
+    pub capacity: BTreeMap<String, u64>,
     /// The queues that aren't in their normal state.
     pub states: Vec<StoredQueueState>,
     pub places: Vec<Place>,
@@ -80,13 +83,15 @@ pub struct WaitingHead {
 }
 
 /// How many submissions of a tenant wait in a queue.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub struct Backlog {
     pub queue: String,
     pub tenant: String,
     /// Not counting held ones.
     pub waiting: i64,
     pub held: i64,
+    /// How many seconds the first of those that wait has waited.
+    pub oldest: Option<f64>,
 }
 
 impl Store {
@@ -102,7 +107,7 @@ impl Store {
         let mut connection = self.for_long_read(ACTION).await?;
         let statement = format!(
             "SELECT queue, tenant, count(*) FILTER (WHERE held_at IS NULL) AS waiting,
-                 count(*) FILTER (WHERE held_at IS NOT NULL) AS held
+                 count(*) FILTER (WHERE held_at IS NOT NULL) AS held, max({QUEUED_FOR}) FILTER (WHERE held_at IS NULL) AS oldest
              FROM submissions WHERE {IN_QUEUES} AND {WAITS} GROUP BY queue, tenant ORDER BY queue, tenant"
         );
         within(ACTION, sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(&mut *connection)).await
@@ -115,8 +120,8 @@ impl Store {
     /// the backlog.
     pub async fn queue_round(&self, heads: u32, largest: &[Largest]) -> Result<QueueRound, Error> {
         // First: what an admission changes afterwards makes another version.
-        let statement = sqlx::query_as(sqlx::AssertSqlSafe(states::WITH_VERSION)).fetch_one(&self.patient);
-        let (version, states): (i64, Json<Vec<StoredQueueState>>) = within(ACTION, statement).await?;
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(BOARD)).fetch_one(&self.patient);
+        let (version, Json(capacity), states): Board = within(ACTION, statement).await?;
         let column = |value: fn(&Largest) -> Option<i64>| largest.iter().map(value).collect::<Vec<_>>();
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(places()))
             .bind(i64::from(heads) + 1)
@@ -131,7 +136,7 @@ impl Store {
             place.has_more = place.waiting.len() > heads as usize;
             place.waiting.truncate(heads as usize);
         }
-        Ok(QueueRound { version, states: states.0, places })
+        Ok(QueueRound { version, capacity, states: states.0, places })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Queues that are paused or draining.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -13,8 +13,11 @@ use crate::{
     store::Store,
 };
 
-/// The version of rounds, and all states.
-pub(super) const WITH_VERSION: &str = "SELECT version, (SELECT coalesce(jsonb_agg(queue_states ORDER BY queue), '[]') FROM queue_states) FROM queue_rounds";
+/// The version of rounds, the learned capacity, and all states.
+pub(super) const BOARD: &str = "SELECT version, coalesce(capacity, '{}'), (SELECT coalesce(jsonb_agg(queue_states ORDER BY queue), '[]') FROM queue_states)
+     FROM queue_rounds";
+/// A row of [`BOARD`].
+pub(super) type Board = (i64, Json<BTreeMap<String, u64>>, Json<Vec<StoredQueueState>>);
 
 /// The state of a queue that isn't its normal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -55,11 +58,23 @@ pub struct StoredQueueState {
 impl Store {
     /// Returns the queues that aren't in their normal state.
     pub async fn queue_states(&self) -> Result<Vec<StoredQueueState>, Error> {
+        Ok(self.queue_board().await?.0)
+    }
+
+    /// Returns the queues that aren't in their normal state, and the learned capacity by resource.
+    pub async fn queue_board(&self) -> Result<(Vec<StoredQueueState>, BTreeMap<String, u64>), Error> {
         let action = "reading the states of queues";
         let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_as(sqlx::AssertSqlSafe(WITH_VERSION)).fetch_one(&mut *connection);
-        let (_, Json(states)): (i64, _) = within(action, statement).await?;
-        Ok(states)
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(BOARD)).fetch_one(&mut *connection);
+        let (_, Json(capacity), Json(states)): Board = within(action, statement).await?;
+        Ok((states, capacity))
+    }
+
+    /// Stores the learned capacity by resource. Returns whether it is another one.
+    pub async fn set_queue_capacity(&self, capacity: &BTreeMap<String, u64>) -> Result<bool, Error> {
+        let statement = "UPDATE queue_rounds SET capacity = $1 WHERE capacity IS DISTINCT FROM $1";
+        let statement = sqlx::query(statement).bind(Json(capacity)).execute(&self.patient);
+        Ok(within("storing the capacity of queues", statement).await?.rows_affected() > 0)
     }
 
     /// Changes the state of a queue, and writes the entry of the audit; `None` is the normal state.

@@ -20,6 +20,14 @@ pub enum Resource {
 }
 
 impl Resource {
+    /// Returns the resource with this name. It is the text of the resource.
+    fn named(name: &str) -> Self {
+        [Self::Submissions, Self::Pods, Self::Cores, Self::Memory]
+            .into_iter()
+            .find(|resource| resource.to_string() == name)
+            .unwrap_or_else(|| Self::Extended(name.to_owned()))
+    }
+
     /// Writes an amount of the resource as people write it: `1.5` cores, `64Gi` of memory.
     pub fn written(&self, amount: u64) -> String {
         const UNITS: [(&str, u64); 4] = [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
@@ -101,6 +109,36 @@ impl Amounts {
     pub fn less(&self, used: &Self) -> Self {
         let left = |(resource, cap): (&Resource, &u64)| (resource.clone(), cap.saturating_sub(used.amount(resource)));
         Self(self.0.iter().map(left).collect())
+    }
+
+    /// Returns the part of these amounts that belongs to one weight of several.
+    #[must_use]
+    pub fn part(&self, weight: u32, weights: u32) -> Self {
+        let part = |amount: u64| u128::from(amount) * u128::from(weight) / u128::from(weights.max(1));
+        let part = |(resource, amount): (&Resource, &u64)| {
+            (resource.clone(), u64::try_from(part(*amount)).unwrap_or(u64::MAX))
+        };
+        self.0.iter().map(part).collect()
+    }
+
+    /// Returns what these amounts are more than others, for the resources that these others have.
+    #[must_use]
+    pub fn beyond(&self, others: &Self) -> Self {
+        let more = |(resource, other): (&Resource, &u64)| {
+            let more = self.amount(resource).saturating_sub(*other);
+            (more > 0).then(|| (resource.clone(), more))
+        };
+        others.0.iter().filter_map(more).collect()
+    }
+
+    /// Returns the amounts by the names of the resources.
+    pub fn to_map(&self) -> BTreeMap<String, u64> {
+        self.0.iter().map(|(resource, amount)| (resource.to_string(), *amount)).collect()
+    }
+
+    /// Does the opposite.
+    pub fn from_map(map: &BTreeMap<String, u64>) -> Self {
+        map.iter().map(|(name, amount)| (Resource::named(name), *amount)).collect()
     }
 
     /// Takes a use from what is left of caps, at least down to zero.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sparkgate_submission::queues::Resource;
+use sparkgate_submission::queues::{Amounts, Resource};
 
 use super::{faults, parse};
 use crate::queue::{DynamicAllocation, Queues};
@@ -44,6 +44,18 @@ fn queues_have_caps_weights_and_tenants() {
     assert_eq!(default("red"), Some("day"), "it may use no other");
     assert_eq!((default("blue"), default("green")), (Some("night"), None));
     assert_eq!(queues.for_tenant("blue").map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["day", "night"]);
+}
+
+#[test]
+fn what_the_capacity_does_not_state_may_be_learned() {
+    let file =
+        |capacity: &str| format!("tenants: {{a: {{namespaces: [a]}}}}\nqueues: {{q: {{}}}}\ncapacity: {capacity}");
+    let learned = Amounts::default().with(Resource::Cores, 9000).with(Resource::Pods, 7);
+    let access = parse(&file("{fromResourceQuotas: true, cores: 4}")).unwrap();
+    let expected = Amounts::default().with(Resource::Cores, 4000).with(Resource::Pods, 7);
+    assert_eq!(access.queues().capacity_with(&learned), expected);
+    let access = parse(&file("{cores: 4}")).unwrap();
+    assert_eq!(access.queues().capacity_with(&learned), Amounts::default().with(Resource::Cores, 4000));
 }
 
 #[test]
