@@ -11,16 +11,16 @@ use sparkgate_common::error::Error;
 use sparkgate_core::ports::{Attachment, Proposed, Step};
 use sparkgate_policy::ApplicationSize;
 use sparkgate_spark::Refusal;
-use sparkgate_store::{InQueue, QueueState};
+use sparkgate_store::{Cost, InQueue, QueueState};
 
-fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
+pub(crate) fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
     Err(Error::QueueRefused(Refusal::field(field, reason)))
 }
 
 /// Returns the queue of a submission, and its priority there. A submission without a queue is launched as it comes: its tenant may use
 /// none.
 fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a Queue, i32)>, Error> {
-    let (queues, tenant) = (access.queues(), proposed.tenant);
+    let tenant = proposed.tenant;
     let asked = proposed.options.queue.as_deref();
     let default = access.tenant(tenant).and_then(|tenant| tenant.default_queue.as_deref());
     let Some(name) = asked.or(default) else {
@@ -31,16 +31,57 @@ fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a
             None => Ok(None),
         };
     };
+    permitted(access, tenant, name, proposed.options.priority).map(Some)
+}
+
+/// Returns a queue that a tenant may use, and the priority of a submission there that asks for this one.
+pub(crate) fn permitted<'a>(
+    access: &'a Access,
+    tenant: &str,
+    name: &str,
+    priority: Option<i32>,
+) -> Result<(&'a Queue, i32), Error> {
+    let queues = access.queues();
     let Some(queue) = queues.get(name).filter(|queue| queue.admits(tenant)) else {
         let names: Vec<_> = queues.for_tenant(tenant).map(|queue| queue.name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return refused("queue", format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
     };
-    let priority = proposed.options.priority.unwrap_or(queue.default_priority);
+    let priority = priority.unwrap_or(queue.default_priority);
     if priority > queue.max_priority {
         return refused("priority", format!("{priority} is more than queue {name} permits, {}", queue.max_priority));
     }
-    Ok(Some((queue, priority)))
+    Ok((queue, priority))
+}
+
+/// Returns what is stored of a submission in a queue.
+pub(crate) fn in_queue(queue: &Queue, priority: i32, cost: Cost) -> InQueue {
+    InQueue {
+        queue: queue.name.clone(),
+        priority,
+        cost,
+        max_queued: queue.max_queued,
+        timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
+    }
+}
+
+impl Queues {
+    /// Checks that a queue accepts submissions now.
+    ///
+    /// # Errors
+    /// It drains, its backlog is full, or the database doesn't answer.
+    pub(crate) async fn check_accepts(&self, queue: &Queue) -> Result<(), Error> {
+        let states = self.store.queue_states().await?;
+        if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+            return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
+        }
+        match queue.max_queued {
+            Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+                Err(Error::BacklogFull { queue: queue.name.clone(), most })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Attachment for Queues {
@@ -56,16 +97,7 @@ impl Attachment for Queues {
         }
         let check = async move {
             let Some((queue, _)) = chosen(tenancy.access(), proposed)? else { return Ok(()) };
-            let states = self.store.queue_states().await?;
-            if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
-                return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
-            }
-            match queue.max_queued {
-                Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
-                    Err(Error::BacklogFull { queue: queue.name.clone(), most })
-                }
-                _ => Ok(()),
-            }
+            self.check_accepts(queue).await
         };
         Some(check.boxed())
     }
@@ -76,12 +108,6 @@ impl Attachment for Queues {
         let Some((queue, priority)) = chosen(tenancy.access(), proposed)? else { return Ok(None) };
         let cost = cost(queue, queues, size)?;
         can_fit(queue, queues, &cost)?;
-        Ok(Some(InQueue {
-            queue: queue.name.clone(),
-            priority,
-            cost,
-            max_queued: queue.max_queued,
-            timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
-        }))
+        Ok(Some(in_queue(queue, priority, cost)))
     }
 }

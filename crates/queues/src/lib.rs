@@ -9,6 +9,7 @@ mod admission;
 mod cost;
 mod enter;
 mod manage;
+mod requeue;
 
 use std::{
     collections::HashMap,
