@@ -35,7 +35,7 @@ struct Which {
     #[command(flatten)]
     target: Target,
     /// The ids of the submissions, or their beginnings.
-    #[arg(value_name = "ID", required_unless_present = "filter", conflicts_with = "filter", value_parser = Named::fixed)]
+    #[arg(value_name = "ID", required_unless_present = "criteria", conflicts_with = "criteria", value_parser = Named::fixed)]
     ids: Vec<Named>,
     #[command(flatten)]
     filter: Filter,
@@ -43,7 +43,7 @@ struct Which {
 
 /// A submission must match all of them.
 #[derive(Debug, Args)]
-#[group(id = "filter", multiple = true)]
+#[group(id = "criteria", multiple = true)]
 struct Filter {
     /// All in this queue.
     #[arg(long, value_name = "QUEUE")]

@@ -77,7 +77,7 @@ pub(super) async fn set_state(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads a body. `what` it is is for the problem.
+/// Reads a body. `what` names it in the problem.
 fn parsed<T: DeserializeOwned>(body: &[u8], what: &'static str) -> Result<T, Problem> {
     match json::read(json::object(body)?, what) {
         (Some(value), errors) if errors.is_empty() => Ok(value),
