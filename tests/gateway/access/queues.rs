@@ -114,11 +114,7 @@ async fn a_document_says_what_a_submission_waits_for(pool: PgPool) {
 async fn a_queue_refuses_what_it_can_not_take(pool: PgPool) {
     let queued = Queued::new(pool).await;
     for (change, status, detail) in [
-        (
-            json!({"queue": "evening"}),
-            422,
-            "queue: \"evening\" is not a queue of tenant red: it may use day, night, small",
-        ),
+        (json!({"queue": "evening"}), 422, "\"evening\" is not a queue of tenant red: it may use day, night, small"),
         (json!({"queue": "other"}), 422, "\"other\" is not a queue of tenant red"),
         (json!({"priority": 10}), 422, "10 is more than queue day permits, 9"),
         (json!({"priority": -1}), 400, "from 0 to 1000"),
