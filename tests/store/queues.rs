@@ -5,7 +5,7 @@ use std::time::Duration;
 use sparkgate::{
     store::{
         Accepted, Cost, DatabaseSettings, Filter, InQueue, Largest, NewSubmission, Options, Place, QueueState,
-        ReachedBound, Requeued, Scope, Store, replica,
+        ReachedBound, Scope, Store, replica,
     },
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
@@ -244,7 +244,7 @@ async fn a_move_to_another_queue_makes_earlier_decisions_void(pool: PgPool) {
     let from = all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
     assert_eq!((from.queue.as_str(), from.priority, &from.cost), ("day", 0, &cost(3)));
     let to = InQueue { priority: 4, max_queued: Some(1), timeout: Some(60), ..in_queue("night") };
-    let Requeued::Answer(answer) = all.requeue(&id, &everyone, by, &from, &to).await.unwrap() else { panic!() };
+    let answer = all.requeue(&id, &everyone, by, &from, &to).await.unwrap().unwrap();
     let moved = answer.submission.unwrap().document.unwrap();
     assert_eq!((answer.changed, moved.queue.as_deref(), moved.priority), (true, Some("night"), Some(4)));
     assert_eq!(store.admit((session, QUEUES), round.version, &[pick]).await.unwrap(), None);
@@ -252,12 +252,12 @@ async fn a_move_to_another_queue_makes_earlier_decisions_void(pool: PgPool) {
     assert_eq!((place.queue.as_str(), place.waiting.len()), ("night", 1));
     assert!(text(&pool, "queue_deadline", &id).await.is_some());
     // It is in the other queue by now, whose backlog is full.
-    let again = all.requeue(&id, &everyone, by, &from, &in_queue("other")).await.unwrap();
-    assert!(matches!(again, Requeued::Answer(answer) if !answer.changed));
+    let again = all.requeue(&id, &everyone, by, &from, &in_queue("other")).await.unwrap().unwrap();
+    assert!(!again.changed);
     let second = accept(&store, "red", in_queue("day")).await;
     let from = all.to_requeue(&second, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
     let full = all.requeue(&second, &everyone, by, &from, &to).await.unwrap();
-    assert!(matches!(full, Requeued::Full { most: 1 }), "{full:?}");
+    assert!(full.is_none(), "{full:?}");
     assert_eq!(admit_all(&store, session).await, 2);
     assert!(all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.is_none(), "it is admitted");
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use sparkgate_access::DynamicAllocation;
 use sparkgate_common::error::Error;
-use sparkgate_store::{Found, HoldAnswer, InBacklog, Requeued, ToRequeue};
+use sparkgate_store::{Found, HoldAnswer, InBacklog, ToRequeue};
 use sparkgate_submission::SubmissionId;
 use sparkgate_tenancy::session::Session;
 
@@ -56,10 +56,7 @@ impl Queues {
         let (by, actor) = (caller.principal().subject(), caller.actor());
         let moved = scoped.requeue(id, &caller.killable(), (by, actor.as_ref()), &from, &to).await?;
         self.wakeups.state_changed();
-        match moved {
-            Requeued::Answer(answer) => Ok(answer),
-            Requeued::Full { most } => Err(Error::BacklogFull { queue: to.queue, most }),
-        }
+        moved.ok_or_else(|| Error::BacklogFull { most: to.max_queued.unwrap_or_default(), queue: to.queue })
     }
 }
 

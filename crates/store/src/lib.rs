@@ -94,7 +94,7 @@ pub use overview::{Day, HourCount, LeaseRecord, OwnerCount, Start, StateCount, W
 pub use query::{Live, Record};
 pub use queues::{
     Admission, Backlog, History, HoldAnswer, InBacklog, Largest, Place, QueueRound, QueueStanding, QueueState,
-    Requeued, StoredQueueState, ToRequeue, WaitingHead,
+    StoredQueueState, ToRequeue, WaitingHead,
 };
 pub use recorded_drivers::RecordedDriver;
 pub use scope::{DEFAULT_TENANT, Scope};

@@ -14,7 +14,7 @@ mod states;
 
 pub use admit::Admission;
 pub use hold::HoldAnswer;
-pub use requeue::{InBacklog, Requeued, ToRequeue};
+pub use requeue::{InBacklog, ToRequeue};
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
 pub use standing::{History, QueueStanding};
 pub(super) use standing::{StoredStanding, push_standing};

@@ -74,15 +74,6 @@ impl From<Stored> for ToRequeue {
     }
 }
 
-/// What became of a request to move a submission.
-#[derive(Debug)]
-pub enum Requeued {
-    /// As [`Scoped::hold`] answers.
-    Answer(HoldAnswer),
-    /// The backlog of the queue is full. Nothing was changed.
-    Full { most: u64 },
-}
-
 impl Scoped {
     /// Returns a submission that is to be moved, or `None` if none in the scope has this id.
     ///
@@ -105,7 +96,8 @@ impl Scoped {
     }
 
     /// Moves a submission that waits in the queue `from`, or is held there, if it is also in the scope `changeable`. Its timeout in the
-    /// queue begins anew, and its cost stays. Writes its event, and the entry of the audit.
+    /// queue begins anew, and its cost stays. Writes its event, and the entry of the audit. Answers as [`Scoped::hold`] does; `None`: the
+    /// backlog of the other queue is full, and nothing was changed.
     ///
     /// The lock of the queue comes before that of the row, as in the statement that accepts submissions.
     ///
@@ -118,7 +110,7 @@ impl Scoped {
         (by, actor): (&str, Option<&Actor>),
         from: &InBacklog,
         to: &InQueue,
-    ) -> Result<Requeued, Error> {
+    ) -> Result<Option<HoldAnswer>, Error> {
         let limit =
             to.max_queued.filter(|_| to.queue != from.queue).map(|most| i64::try_from(most).unwrap_or(i64::MAX));
         let (rank, message) = (rank_with("s", to.priority), words(by, from, to));
@@ -176,18 +168,18 @@ impl Scoped {
         let mut connection = self.store.connection(ACTION).await?;
         let row = within(ACTION, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
         let Some(row) = row else {
-            return Ok(Requeued::Answer(HoldAnswer { changed: false, allowed: false, submission: None }));
+            return Ok(Some(HoldAnswer { changed: false, allowed: false, submission: None }));
         };
         let flag = |name| row.try_get(name).unwrap_or(false);
-        if let (Some(most), false) = (to.max_queued, flag("has_room")) {
-            return Ok(Requeued::Full { most });
+        if !flag("has_room") {
+            return Ok(None);
         }
         if let Ok(Json(changes)) = row.try_get::<Json<Vec<ChangedRow>>, _>("changes") {
             changes.iter().for_each(|row| ChangedRow::record_as(row, Some(EVENT)));
         }
         self.store.pass_on_entries(actor, row.try_get::<Written, _>("written").ok().flatten());
         let submission = Some(Found::read(id.clone(), &row));
-        Ok(Requeued::Answer(HoldAnswer { changed: flag("changed"), allowed: flag("allowed"), submission }))
+        Ok(Some(HoldAnswer { changed: flag("changed"), allowed: flag("allowed"), submission }))
     }
 }
 
