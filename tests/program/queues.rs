@@ -16,7 +16,7 @@ fn a_submission_waits_in_a_paused_queue_and_is_launched_when_it_opens() {
     let access = dir.path().join("access.yaml");
     let queues = "queues: {day: {priority: {max: 9}}, night: {}}\n";
     let text = fs::read_to_string(&access).unwrap() + queues;
-    fs::write(&access, text).unwrap();
+    fs::write(&access, text.replace("['*']", "['*'], defaultQueue: day")).unwrap();
     until("the gateway has read its access file", || said(&["queue", "list", "-o", "name"]) == "day\nnight\n");
     assert_eq!(said(&["queue", "pause", "day", "--reason", "an upgrade"]), "day paused\n");
     let submitted = said(&["submit", "--conf", "spark.sparkgate.queue=day", "--priority", "5", "local:///none.py"]);
