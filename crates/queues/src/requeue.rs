@@ -41,7 +41,7 @@ impl Queues {
             let access = tenancy.access();
             let name = queue.unwrap_or(&from.queue);
             let is_same = name == from.queue;
-            let priority = priority.or(is_same.then_some(from.priority));
+            let priority = if is_same { priority.or(Some(from.priority)) } else { priority };
             let (queue, priority) = permitted(access, &from.tenant, name, priority)?;
             if !is_same {
                 let is_limited = !queue.caps.is_empty() || !access.queues().capacity.is_empty();
