@@ -18,6 +18,7 @@ mod logins;
 mod matrix;
 mod oidc;
 mod policy;
+mod queue_words;
 mod queues;
 mod reload;
 mod signing;

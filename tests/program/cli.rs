@@ -19,6 +19,7 @@ mod login;
 mod logs;
 mod names;
 mod output;
+mod queues;
 mod renewal;
 mod rerun;
 mod show;

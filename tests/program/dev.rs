@@ -155,7 +155,7 @@ fn a_second_dev_is_refused_and_all_parts_end_when_one_ends() {
 }
 
 /// Runs the client with `dev`'s directory, and returns what it prints.
-fn client(dev: &Dev, dir: &Path, arguments: &[&str]) -> String {
+pub(crate) fn client(dev: &Dev, dir: &Path, arguments: &[&str]) -> String {
     let mut client = sparkgate();
     client
         .args(arguments)

@@ -13,6 +13,7 @@ mod dev;
 mod doctor;
 mod executors;
 mod history;
+mod queues;
 mod reload;
 mod render;
 mod settings;

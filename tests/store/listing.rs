@@ -60,6 +60,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("no such label", Filter { labels: label("none"), ..all() }),
         ("an id of a client", Filter { client_id: text("run-3"), ..all() }),
         ("no such id of a client", Filter { client_id: text("none"), ..all() }),
+        ("no such queue", Filter { queue: text("none"), ..all() }),
         ("the first", Filter { created_before: time("2026-01-01T00:01:00Z"), ..all() }),
         ("after the last", Filter { created_after: time("2027-01-01T00:00:00Z"), ..all() }),
         ("live ones of a common owner", Filter { states: vec![State::Running], owner: text("common"), ..all() }),

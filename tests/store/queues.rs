@@ -282,6 +282,36 @@ async fn a_held_submission_waits_until_it_is_released(pool: PgPool) {
     assert_eq!(all.hold_all(&Filter::default(), ("corp:ann", None), None).await.unwrap(), 0);
 }
 
+/// The decision was about the other queue, whose caps have room.
+#[sqlx::test]
+async fn a_move_to_another_queue_makes_earlier_decisions_void(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let session = admitter(&store).await;
+    let id = accept(&store, "red", in_queue("day")).await;
+    let round = store.queue_round(10, &[]).await.unwrap();
+    let pick = (round.places[0].waiting[0].number, 1);
+    let (all, everyone, by) = (store.all(), Scope::installation(), ("corp:ann", None));
+    let from = all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
+    assert_eq!((from.queue.as_str(), from.priority, &from.cost), ("day", 0, &cost(3)));
+    let to = InQueue { priority: 4, max_queued: Some(1), timeout: Some(60), ..in_queue("night") };
+    let answer = all.requeue(&id, &everyone, by, &from, &to).await.unwrap().unwrap();
+    let moved = answer.submission.unwrap().document.unwrap();
+    assert_eq!((answer.changed, moved.queue.as_deref(), moved.priority), (true, Some("night"), Some(4)));
+    assert_eq!(store.admit((session, QUEUES), round.version, &[pick]).await.unwrap(), None);
+    let place = places(&store).await.remove(0);
+    assert_eq!((place.queue.as_str(), place.waiting.len()), ("night", 1));
+    assert!(text(&pool, "queue_deadline", &id).await.is_some());
+    // It is in the other queue by now, whose backlog is full.
+    let again = all.requeue(&id, &everyone, by, &from, &in_queue("other")).await.unwrap().unwrap();
+    assert!(!again.changed);
+    let second = accept(&store, "red", in_queue("day")).await;
+    let from = all.to_requeue(&second, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
+    let full = all.requeue(&second, &everyone, by, &from, &to).await.unwrap();
+    assert!(full.is_none(), "{full:?}");
+    assert_eq!(admit_all(&store, session).await, 2);
+    assert!(all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.is_none(), "it is admitted");
+}
+
 #[sqlx::test]
 async fn no_more_wait_than_the_backlog_allows(pool: PgPool) {
     let store = Store::new(pool.clone());

@@ -7,6 +7,7 @@ mod created;
 mod events;
 mod executors;
 mod files;
+mod hold;
 mod kill;
 mod list;
 mod login;
@@ -14,8 +15,10 @@ mod logout;
 mod logs;
 mod mcp;
 mod of_submissions;
+mod queue;
 mod request_file;
 mod request_options;
+mod requeue;
 mod rerun;
 mod status;
 mod submit;
@@ -52,6 +55,12 @@ pub enum ClientCommand {
     Logs(logs::Logs),
     /// Kill submissions.
     Kill(kill::Kill),
+    /// Hold queued submissions: they aren't launched before they are released.
+    Hold(hold::Hold),
+    /// Release held submissions.
+    Release(hold::Release),
+    /// Move submissions that wait to another queue, or change their priority.
+    Requeue(requeue::Requeue),
     /// Wait until a submission has ended; the exit code is the driver's.
     Wait(wait::Wait),
     /// Follow state changes, of one submission or of all.
@@ -74,6 +83,9 @@ pub enum ClientCommand {
     /// Manage webhooks: URLs that state changes are sent to.
     #[command(subcommand)]
     Webhook(webhook::Webhook),
+    /// List queues, and pause, drain or open them.
+    #[command(subcommand)]
+    Queue(queue::Queue),
     /// Show what submissions used, and what it cost.
     Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
@@ -106,6 +118,9 @@ impl ClientCommand {
                 Self::Manifest(command) => command.run().await,
                 Self::Logs(command) => command.run().await,
                 Self::Kill(command) => command.run().await,
+                Self::Hold(command) => command.run().await,
+                Self::Release(command) => command.run().await,
+                Self::Requeue(command) => command.run().await,
                 Self::Wait(command) => command.run().await,
                 Self::Events(command) => command.run().await,
                 Self::Context(command) => command.run(),
@@ -115,6 +130,7 @@ impl ClientCommand {
                 Self::Token(command) => command.run().await,
                 Self::Files(command) => command.run().await,
                 Self::Webhook(command) => command.run().await,
+                Self::Queue(command) => command.run().await,
                 Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
                 Self::Mcp(command) => command.run().await,

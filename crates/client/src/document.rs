@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::error::Error;
-use sparkgate_submission::State;
+use sparkgate_submission::{FailureCode, State};
 
 /// Parses a document. `action` is for the error message.
 pub(super) fn read<T: DeserializeOwned>(action: &str, body: &[u8]) -> Result<T, Error> {
@@ -35,11 +35,31 @@ pub(super) struct Submission {
     pub(super) executors: BTreeMap<String, i64>,
     pub(super) limits: Limits,
     pub(super) retries: BTreeMap<String, i64>,
+    pub(super) queue: Option<String>,
+    pub(super) priority: Option<i64>,
+    pub(super) queue_place: Option<QueuePlace>,
     pub(super) waiting: Option<Why>,
     pub(super) failure: Option<Why>,
     pub(super) exit_code: Option<i64>,
     pub(super) usage: Option<Usage>,
     pub(super) warnings: Vec<String>,
+}
+
+/// Where a submission stands in its queue.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct QueuePlace {
+    pub(super) ahead: Option<u64>,
+    pub(super) estimate: Option<Estimate>,
+}
+
+/// When it is admitted, in seconds.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Estimate {
+    pub(super) seconds: u64,
+    pub(super) error_seconds: u64,
+    pub(super) admissions: u64,
 }
 
 /// What drivers and executors used.
@@ -158,6 +178,10 @@ pub(super) struct Change {
 impl Submission {
     pub(super) fn state(&self) -> Option<State> {
         self.state.parse().ok()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|why| why.code == FailureCode::Held.as_str())
     }
 
     pub(super) fn has_ended(&self) -> bool {

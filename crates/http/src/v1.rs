@@ -10,6 +10,7 @@ mod files;
 pub mod fuzzing;
 pub(super) mod logs;
 pub(super) mod middleware;
+mod queues;
 mod reply;
 pub(super) mod spark_ui;
 mod spark_versions;
@@ -67,6 +68,17 @@ fn quick() -> Routes {
         .changes(Method::DELETE, "kill", About::submission)
         .described(routes!(submissions::wait::outcome))
         .described(routes!(submissions::rerun::request))
+        .described(routes!(queues::list))
+        .described(routes!(queues::set_state))
+        .changes(Method::PUT, "change-queue", About::nothing)
+        .described(routes!(queues::hold::hold, queues::hold::release))
+        .changes(Method::PUT, "hold", About::submission)
+        .changes(Method::DELETE, "release", About::submission)
+        .described(routes!(queues::hold_all::hold_all, queues::hold_all::release_all))
+        .changes(Method::PUT, "hold", About::nothing)
+        .changes(Method::DELETE, "release", About::nothing)
+        .described(routes!(queues::requeue::requeue))
+        .changes(Method::PUT, "requeue", About::submission)
         .described(routes!(attempts::attempts))
         .described(routes!(attempts::manifest))
         .described(routes!(events::list_for_submission))
@@ -131,7 +143,7 @@ pub(super) fn router(state: AppState) -> Routes<()> {
     let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
     let routes = quick().map(|router| router.route_layer(timeout)).merge(patient()).merge(signed_files());
     // Spark's protocol answers all other paths.
-    let below = ["/v1/files/", "/v1/submissions/{id}/", "/v1/tokens/", "/v1/ui/", "/v1/webhooks/"];
+    let below = ["/v1/files/", "/v1/queues/", "/v1/submissions/{id}/", "/v1/tokens/", "/v1/ui/", "/v1/webhooks/"];
     let routes = below.iter().fold(routes, |routes, path| routes.elsewhere_below(path, middleware::no_such_path));
     finished(routes).map(|router| router.layer(from_fn(compress))).with_state(state)
 }

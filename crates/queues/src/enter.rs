@@ -1,7 +1,5 @@
 //! A submission enters a queue.
 
-use std::time::Duration;
-
 use futures::FutureExt;
 
 use super::{
@@ -21,17 +19,17 @@ use sparkgate_submission::{
     queues::{Outlook, outlook},
 };
 
-/// How long a submission may wait whose client waits for its pod in the request: less than the request.
-const IN_REQUEST: Duration = Duration::from_secs(60);
+/// How many seconds a submission may wait whose client waits for its pod in the request: less than the request.
+const IN_REQUEST: i32 = 60;
 
-fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
+pub(crate) fn refused<T>(field: &str, reason: String) -> Result<T, Error> {
     Err(Error::QueueRefused(Refusal::field(field, reason)))
 }
 
 /// Returns the queue of a submission, and its priority there. A submission without a queue is launched as it comes: its tenant may use
 /// none.
 fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a Queue, i32)>, Error> {
-    let (queues, tenant) = (access.queues(), proposed.tenant);
+    let tenant = proposed.tenant;
     let asked = proposed.options.queue.as_deref();
     let default = access.tenant(tenant).and_then(|tenant| tenant.default_queue.as_deref());
     let Some(name) = asked.or(default) else {
@@ -42,17 +40,61 @@ fn chosen<'a>(access: &'a Access, proposed: &Proposed<'_>) -> Result<Option<(&'a
             None => Ok(None),
         };
     };
+    let field = if asked.is_some() { proposed.queue_field } else { "queue" };
+    permitted(access, tenant, (field, name), proposed.options.priority).map(Some)
+}
+
+/// Returns a queue that a tenant may use, which `field` of the request names, and the priority of a submission there that asks for this one.
+pub(crate) fn permitted<'a>(
+    access: &'a Access,
+    tenant: &str,
+    (field, name): (&str, &str),
+    priority: Option<i32>,
+) -> Result<(&'a Queue, i32), Error> {
+    let queues = access.queues();
     let Some(queue) = queues.get(name).filter(|queue| queue.admits(tenant)) else {
         let names: Vec<_> = queues.for_tenant(tenant).map(|queue| queue.name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let field = if asked.is_some() { proposed.queue_field } else { "queue" };
         return refused(field, format!("{name:?} is not a queue of tenant {tenant}: it may use {names}"));
     };
-    let priority = proposed.options.priority.unwrap_or(queue.default_priority);
+    let priority = priority.unwrap_or(queue.default_priority);
     if priority > queue.max_priority {
         return refused("priority", format!("{priority} is more than queue {name} permits, {}", queue.max_priority));
     }
-    Ok(Some((queue, priority)))
+    Ok((queue, priority))
+}
+
+/// Returns what is stored of a submission in a queue.
+pub(crate) fn in_queue(queue: &Queue, priority: i32, cost: Cost) -> InQueue {
+    InQueue {
+        queue: queue.name.clone(),
+        priority,
+        cost,
+        max_queued: queue.max_queued,
+        timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
+    }
+}
+
+impl Queues {
+    /// Checks that a queue accepts submissions now.
+    ///
+    /// # Errors
+    /// It drains, its backlog is full, or the database doesn't answer.
+    pub(crate) async fn check_accepts(&self, queue: &Queue) -> Result<(), Error> {
+        let (states, capacity) = self.store.queue_board().await?;
+        self.note_capacity(&capacity);
+        if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+            QueueRefusal::Draining.count(&queue.name);
+            return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
+        }
+        match queue.max_queued {
+            Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+                QueueRefusal::BacklogFull.count(&queue.name);
+                Err(Error::BacklogFull { queue: queue.name.clone(), most })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Attachment for Queues {
@@ -68,19 +110,7 @@ impl Attachment for Queues {
         }
         let check = async move {
             let Some((queue, _)) = chosen(tenancy.access(), proposed)? else { return Ok(()) };
-            let (states, capacity) = self.store.queue_board().await?;
-            self.note_capacity(&capacity);
-            if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
-                QueueRefusal::Draining.count(&queue.name);
-                return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
-            }
-            match queue.max_queued {
-                Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
-                    QueueRefusal::BacklogFull.count(&queue.name);
-                    Err(Error::BacklogFull { queue: queue.name.clone(), most })
-                }
-                _ => Ok(()),
-            }
+            self.check_accepts(queue).await
         };
         Some(check.boxed())
     }
@@ -98,18 +128,12 @@ impl Queues {
         let capacity = self.capacity(queues);
         let cost = cost(queue, &capacity, size).and_then(|cost| can_fit(queue, &capacity, &cost).map(|()| cost));
         let cost = cost.inspect_err(|_| QueueRefusal::NeverFits.count(&queue.name))?;
-        let mut timeout = queue.queue_timeout;
+        let mut entered = in_queue(queue, priority, cost);
         if proposed.options.wire.is_some_and(Wire::answers_with_pod) {
-            self.is_admitted_at_once(queues, queue, proposed.tenant, &cost).await?;
-            timeout = Some(timeout.map_or(IN_REQUEST, |time| time.min(IN_REQUEST)));
+            self.is_admitted_at_once(queues, queue, proposed.tenant, &entered.cost).await?;
+            entered.timeout = Some(entered.timeout.map_or(IN_REQUEST, |time| time.min(IN_REQUEST)));
         }
-        Ok(Some(InQueue {
-            queue: queue.name.clone(),
-            priority,
-            cost,
-            max_queued: queue.max_queued,
-            timeout: timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
-        }))
+        Ok(Some(entered))
     }
 
     /// Checks that the next round admits a submission.

@@ -11,6 +11,7 @@ mod cost;
 mod enter;
 mod figures;
 mod manage;
+mod requeue;
 
 use std::{
     collections::HashMap,

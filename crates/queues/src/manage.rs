@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Queues, cost::running};
-use sparkgate_access::{Queue, Role};
+use sparkgate_access::{Action, Queue, Role};
 use sparkgate_common::error::Error;
 use sparkgate_spark::Refusal;
 use sparkgate_store::{Filter, HoldAnswer, QueueState, StoredQueueState, Submission};
@@ -176,14 +176,40 @@ impl Queues {
         Ok(())
     }
 
+    /// Checks that the caller sees a submission and may change it, and notes a denial for the audit. `allowed` is `None` if the caller
+    /// sees none.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the caller sees it and may not change it.
+    pub(crate) fn check_permitted(
+        caller: &Session,
+        id: &SubmissionId,
+        allowed: Option<bool>,
+        verb: &str,
+    ) -> Result<(), Error> {
+        match allowed {
+            None => caller.denied(Some(id), || "it doesn't exist, or belongs to another tenant".to_owned()),
+            Some(true) => {}
+            Some(false) => {
+                caller.denied(Some(id), || "the role doesn't permit it".to_owned());
+                let subject = caller.principal().subject();
+                return Err(Error::Denied(format!(
+                    "{subject} may not {verb} {id}: the principal that submitted it may, and operators of its tenant"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Holds a queued submission: it isn't launched before it is released, and its timeouts stop. Callers may hold what they may kill.
     ///
     /// # Errors
-    /// The database doesn't answer, or doesn't confirm it.
+    /// [`Error::Denied`] if the caller may not; the database doesn't answer, or doesn't confirm it.
     pub async fn hold(&self, caller: &Session, id: &SubmissionId, reason: Option<&str>) -> Result<HoldAnswer, Error> {
         let (by, actor) = (caller.principal().subject(), caller.actor());
         let scoped = self.store.scoped(&caller.readable());
         let answer = scoped.hold(id, &caller.killable(), (by, actor.as_ref()), reason).await?;
+        Self::check_permitted(caller, id, answer.submission.as_ref().map(|_| answer.allowed), "hold")?;
         self.wakeups.state_changed();
         Ok(answer)
     }
@@ -195,6 +221,7 @@ impl Queues {
     pub async fn release(&self, caller: &Session, id: &SubmissionId) -> Result<HoldAnswer, Error> {
         let scoped = self.store.scoped(&caller.readable());
         let answer = scoped.release_held(id, &caller.killable(), caller.actor().as_ref()).await?;
+        Self::check_permitted(caller, id, answer.submission.as_ref().map(|_| answer.allowed), "release")?;
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
         Ok(answer)
@@ -203,8 +230,9 @@ impl Queues {
     /// Holds the queued submissions that match a filter, of those that the caller may kill. Returns how many there were.
     ///
     /// # Errors
-    /// The same.
+    /// [`Error::Denied`] if the caller may hold none in any tenant; the database doesn't answer, or doesn't confirm it.
     pub async fn hold_all(&self, caller: &Session, filter: &Filter, reason: Option<&str>) -> Result<u64, Error> {
+        caller.require(Action::KillOwn)?;
         let (by, actor) = (caller.principal().subject(), caller.actor());
         let held = self.store.scoped(&caller.killable()).hold_all(filter, (by, actor.as_ref()), reason).await?;
         self.wakeups.state_changed();
@@ -216,6 +244,7 @@ impl Queues {
     /// # Errors
     /// The same.
     pub async fn release_all(&self, caller: &Session, filter: &Filter) -> Result<u64, Error> {
+        caller.require(Action::KillOwn)?;
         let released = self.store.scoped(&caller.killable()).release_all(filter, caller.actor().as_ref()).await?;
         self.wakeups.work_is_due();
         self.wakeups.state_changed();

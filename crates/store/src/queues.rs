@@ -7,12 +7,14 @@
 
 mod admit;
 mod hold;
+mod requeue;
 mod round;
 mod standing;
 mod states;
 
 pub use admit::Admission;
 pub use hold::HoldAnswer;
+pub use requeue::{InBacklog, ToRequeue};
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
 pub use standing::{COUNTED_IN_LISTS, QueueStanding};
 pub(super) use standing::{StoredStanding, push_standing};

@@ -1,5 +1,7 @@
 //! Submissions that wait for their admission by a queue, or are held.
 
+use std::fmt;
+
 /// `claimed_by` of such a row: a session that never exists. To every release the row looks claimed, so it can't be launched. A kill of it is
 /// due nevertheless.
 pub(super) const UNADMITTED: &str = "'00000000-0000-0000-0000-000000000002'::uuid";
@@ -21,5 +23,10 @@ pub(super) const WAITS: &str =
 
 /// Returns the rank of the row `of` among those of its tenant that wait, as `queues::rank` computes it.
 pub(super) fn queue_rank(of: &str) -> String {
-    format!("({of}.number - {of}.priority::bigint * 1000000)")
+    rank_with(of, format_args!("{of}.priority::bigint"))
+}
+
+/// Returns the same with another priority.
+pub(super) fn rank_with(of: &str, priority: impl fmt::Display) -> String {
+    format!("({of}.number - {priority} * 1000000)")
 }

@@ -66,6 +66,8 @@ codes! {
     RunTimeout "RUN_TIMEOUT" Timeout
     /// No failure: the submission waits to be launched.
     Queued "QUEUED" Waiting
+    /// No failure: a user holds the submission, which is launched after its release.
+    Held "HELD" Waiting
     /// No failure: the pod is starting.
     Starting "STARTING" Waiting
     /// The API server doesn't answer.
@@ -176,6 +178,7 @@ impl FailureCode {
             | Self::StartTimeout
             | Self::RunTimeout
             | Self::Queued
+            | Self::Held
             | Self::Starting
             | Self::ClusterUnavailable
             | Self::Unknown => None,

@@ -39,6 +39,8 @@ async fn a_foreign_submission_is_answered_as_an_unknown_one_byte_for_byte(pool: 
         ("GET", "/v1/submissions/{id}/ui/jobs/job/?id=1"),
         ("GET", "/v1/submissions/status/{id}"),
         ("POST", "/v1/submissions/kill/{id}"),
+        ("PUT", "/v1/submissions/{id}/hold"),
+        ("DELETE", "/v1/submissions/{id}/hold"),
     ] {
         let mut answers = Vec::new();
         for id in [&foreign, &unknown] {

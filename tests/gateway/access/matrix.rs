@@ -28,6 +28,10 @@ enum Needs {
     ToSee,
     /// The submission to be its own, or to be an operator of its tenant.
     ToKill,
+    /// The same, and the submission to wait in a queue. No submission of the test does.
+    ToRequeue,
+    /// To be operator of all tenants.
+    Everywhere,
     /// To see the submission, and to submit in its tenant.
     ToRerun,
     /// A role in some tenant.
@@ -40,9 +44,8 @@ enum Needs {
 fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
     let needs = match operation {
         "livez" | "readyz" | "getLogin" => Needs::Nothing,
-        "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" | "getUsage" => {
-            Needs::ToBeKnown
-        }
+        "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" | "getUsage"
+        | "listQueues" => Needs::ToBeKnown,
         "getSubmission"
         | "getOutcome"
         | "waitForSubmission"
@@ -54,7 +57,10 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "listSubmissionEvents"
         | "openSparkUi"
         | "submissionStatus" => Needs::ToSee,
-        "killSubmissionResource" | "killSubmission" => Needs::ToKill,
+        "killSubmissionResource" | "killSubmission" | "holdSubmission" | "releaseSubmission" => Needs::ToKill,
+        "requeueSubmission" => return Some((Needs::ToRequeue, Some(json!({"priority": 1})))),
+        "setQueueState" => return Some((Needs::Everywhere, Some(json!({"state": "paused"})))),
+        "holdSubmissions" | "releaseSubmissions" => Needs::Somewhere(Role::Submitter),
         "killAllSubmissions" | "clearSubmissions" => Needs::Somewhere(Role::Submitter),
         "uploadFile" | "downloadFile" | "continueUpload" | "listFiles" | "deleteFile" => {
             Needs::Somewhere(Role::Submitter)
@@ -117,8 +123,15 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         Needs::ToRerun if role < Role::Submitter => [403].into(),
         Needs::ToRerun => [201].into(),
         Needs::ToKill if is_foreign && of_spark => [200].into(),
-        Needs::ToKill if is_foreign => [404].into(),
-        Needs::ToKill if role < Role::Submitter || (role < Role::Operator && owner != Owner::Own) => [403].into(),
+        Needs::ToKill | Needs::ToRequeue if is_foreign => [404].into(),
+        Needs::ToKill | Needs::ToRequeue
+            if role < Role::Submitter || (role < Role::Operator && owner != Owner::Own) =>
+        {
+            [403].into()
+        }
+        Needs::ToRequeue => [409].into(),
+        // The access file has no queue.
+        Needs::Everywhere => [if is_admin { 422 } else { 403 }].into(),
         Needs::ToKill => [200, 202].into(),
         Needs::Somewhere(least) if role < least => [403].into(),
         // This gateway keeps no files, and the request names no namespace that would select a tenant.
@@ -179,7 +192,11 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                         let body = body.to_string().replace("{namespace}", namespace).replace("{id}", &id);
                         serde_json::from_str(&body).unwrap()
                     });
-                    let target = if operation == "waitForSubmission" { target + "?timeoutSeconds=0" } else { target };
+                    let target = match operation {
+                        "waitForSubmission" => target + "?timeoutSeconds=0",
+                        "holdSubmissions" | "releaseSubmissions" => target + "?name=none",
+                        _ => target,
+                    };
                     let answer = world.send(key.as_deref(), &method.to_uppercase(), &target, body.as_ref()).await;
                     asked += 1;
                     answered.insert((operation, answer.status.to_string()));

@@ -1,259 +1,307 @@
-//! The words by which each API names a queue, and their refusals.
+//! Queues over the API: where submissions wait, who may hold and move them, and who may change queues.
 
-use axum::Router;
-use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
-use sparkgate::{
-    access::Role,
-    api::{HttpSettings, livy_listener},
-    submission::SubmissionId,
-};
-use sparkgate_testing::wait::eventually;
+use sparkgate::access::Role;
 use sqlx::PgPool;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::access::world::{World, job, spark_job};
-use crate::in_memory::Answer;
+use crate::access::world::{World, job};
 
-/// A job takes three cores: one for its driver, and one for each of two executors.
-const ACCESS: &str = "
+/// A submission of `job` takes three cores.
+const QUEUES: &str = "
 authentication: {}
 tenants:
   red: {namespaces: [red], defaultQueue: day}
   blue: {namespaces: [blue]}
 queues:
-  day: {tenants: [red], caps: {cores: 4}, maxQueued: 1}
-  night: {tenants: [red]}
+  day: {tenants: [red], weight: 3, caps: {cores: 4}, priority: {max: 9}, maxQueued: 3}
+  night: {tenants: [red], maxQueued: 1, priority: {default: 2, max: 5}}
+  small: {tenants: [red], caps: {cores: 2}}
+  other: {tenants: [blue]}
 limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
 ";
-const LABEL: &str = "spark.kubernetes.driver.label.kueue.x-k8s.io/queue-name";
-const SPARK: &str = "/v1/submissions/create";
-const KUBEFLOW: &str = "/api/v1/spark-submit";
 
-struct Gateway {
+struct Queued {
     world: World,
-    livy: Router,
-    key: String,
+    admin: String,
+    operator: String,
+    alice: String,
+    bob: String,
+    blue: String,
 }
 
-impl Gateway {
+impl Queued {
     async fn new(pool: PgPool) -> Self {
-        let world = World::new(pool, ACCESS).await;
-        let livy = livy_listener(world.service.clone(), HttpSettings::default()).unwrap();
-        let key = world.key(Role::Submitter, None).await;
-        Self { world, livy, key }
-    }
-
-    async fn post(&mut self, path: &str, body: &Value) -> Answer {
-        let is_livys = path == "/batches";
-        if is_livys {
-            std::mem::swap(&mut self.world.router, &mut self.livy);
+        let world = World::new(pool, QUEUES).await;
+        while !world.service.leadership.acquire("queues").await.unwrap() {}
+        let red = async |role: Role| world.key(role, Some("red")).await;
+        Self {
+            admin: world.key(Role::Admin, None).await,
+            operator: red(Role::Operator).await,
+            alice: red(Role::Submitter).await,
+            bob: red(Role::Submitter).await,
+            blue: world.key(Role::Operator, Some("blue")).await,
+            world,
         }
-        let answer = self.world.send(Some(&self.key), "POST", path, Some(body)).await;
-        if is_livys {
-            std::mem::swap(&mut self.world.router, &mut self.livy);
-        }
-        answer
     }
 
-    /// Returns status and text of an answer.
-    async fn refusal(&mut self, path: &str, body: &Value) -> (u16, String) {
-        let answer = self.post(path, body).await;
-        (answer.status, answer.json().to_string().replace('\\', ""))
+    async fn submit(&self, key: &str, change: Value) -> String {
+        let (status, document) = self.try_submit(key, change).await;
+        assert_eq!(status, 201, "{document}");
+        document["id"].as_str().unwrap().to_owned()
     }
 
-    /// Returns the queue and the objects of the newest submission.
-    async fn newest(&self) -> (Option<String>, String) {
-        let newest = sqlx::query_as("SELECT queue, id FROM submissions ORDER BY number DESC LIMIT 1");
-        let (queue, id): (_, String) = newest.fetch_one(&self.world.pool).await.unwrap();
-        let objects = self.world.get(&self.key, &format!("/v1/submissions/{id}/manifest")).await;
-        assert_eq!(objects.status, 200, "{objects:?}");
-        (queue, objects.json().to_string())
+    async fn try_submit(&self, key: &str, change: Value) -> (u16, Value) {
+        let mut body = job("red");
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        self.ask(key, "POST", "/v1/submissions", Some(body)).await
     }
 
-    async fn count(&self) -> i64 {
-        sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&self.world.pool).await.unwrap()
+    async fn ask(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let answer = self.world.send(Some(key), method, path, body.as_ref()).await;
+        (answer.status, if answer.body.is_empty() { Value::Null } else { answer.json() })
     }
 
-    /// Launches what is admitted, and publishes events.
-    async fn launch(&self) -> DropGuard {
-        let namespaces = Api::<Namespace>::all(self.world.client.clone());
-        let red = Namespace {
-            metadata: ObjectMeta { name: Some("red".to_owned()), ..ObjectMeta::default() },
-            ..Namespace::default()
-        };
-        namespaces.create(&PostParams::default(), &red).await.unwrap();
-        let (stop, service) = (CancellationToken::new(), &self.world.service);
-        tokio::spawn(service.launcher.clone().run(stop.clone()));
-        tokio::spawn(service.events.clone().run(stop.clone()));
-        stop.drop_guard()
+    async fn read(&self, id: &str) -> Value {
+        self.ask(&self.operator, "GET", &format!("/v1/submissions/{id}"), None).await.1
     }
 
-    /// Admits what has room, until the guard is dropped.
-    fn admit(&self) -> DropGuard {
-        let (stop, service) = (CancellationToken::new(), &self.world.service);
-        tokio::spawn(service.leadership.clone().run_renewal(stop.clone()));
-        tokio::spawn(service.queues.clone().run(stop.clone()));
-        stop.drop_guard()
+    /// Admits what has room.
+    async fn round(&self) {
+        self.world.service.queues.round().await.unwrap();
+    }
+
+    /// Returns the actions of the audit with their verdicts and submissions, without those that submit.
+    async fn audit(&self) -> Vec<(String, String, String)> {
+        let entries = self.ask(&self.admin, "GET", "/v1/audit?limit=1000", None).await.1;
+        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let entries = entries["entries"].as_array().unwrap().iter();
+        let entries = entries.map(|entry| (text(entry, "action"), text(entry, "verdict"), text(entry, "submission")));
+        entries.filter(|(action, ..)| action != "submit").collect()
     }
 }
 
-/// Returns a request for the resource API with properties.
-fn with(namespace: &str, properties: &[(&str, &str)]) -> Value {
-    let mut job = job(namespace);
-    for (key, value) in properties {
-        job["sparkProperties"][key] = json!(value);
-    }
-    job
-}
-
-/// Returns a request for Spark's protocol with a command line.
-fn line(namespace: &str, args: &[&str]) -> Value {
-    let mut job = spark_job(namespace);
-    job["mainClass"] = json!("org.apache.spark.deploy.SparkSubmit");
-    job["appResource"] = json!("");
-    let args = args.iter().copied().chain(["--class", "A", "local:///a.jar"]);
-    job["appArgs"] = args.map(|arg| json!(arg)).collect();
-    job
-}
-
-fn batch(namespace: &str, queue: &str, properties: &[(&str, &str)]) -> Value {
-    let mut conf = json!({"spark.kubernetes.namespace": namespace});
-    for (key, value) in properties {
-        conf[key] = json!(value);
-    }
-    json!({"file": "local:///app.jar", "className": "A", "conf": conf, "queue": queue})
-}
-
-fn application(id: &str, args: &[&str]) -> Value {
-    let own = ["--conf", "spark.kubernetes.namespace=red", "--class", "A", "local:///a.jar"];
-    let args: Vec<&str> = args.iter().copied().chain(own).collect();
-    json!({"submission_id": id, "spark_submit_args": args, "driver_pod_template": {"spec": {"containers": null}}})
+fn entry(action: &str, verdict: &str, submission: &str) -> (String, String, String) {
+    (action.to_owned(), verdict.to_owned(), submission.to_owned())
 }
 
 #[sqlx::test]
-async fn each_word_of_each_api_names_the_queue(pool: PgPool) {
-    let mut gateway = Gateway::new(pool).await;
-    for (path, body, queue) in [
-        ("/v1/submissions", with("red", &[]), "day"),
-        ("/v1/submissions", with("red", &[("spark.sparkgate.queue", "night")]), "night"),
-        ("/v1/submissions", with("red", &[(LABEL, "night")]), "night"),
-        (SPARK, line("red", &["--queue", "night"]), "night"),
-        (SPARK, line("red", &["--conf", "spark.yarn.queue=night"]), "night"),
-        (SPARK, line("red", &["--queue", "night", "--conf", "spark.sparkgate.queue=night"]), "night"),
-        ("/batches", batch("red", "night", &[]), "night"),
-    ] {
-        let answer = gateway.post(path, &body).await;
-        assert!(
-            (200..300).contains(&answer.status) && !answer.json().to_string().contains("no effect"),
-            "{body} {answer:?}"
-        );
-        let (found, objects) = gateway.newest().await;
-        assert_eq!(found.as_deref(), Some(queue), "{body}");
-        assert!(!objects.contains("kueue.x-k8s.io"), "Kueue would queue the pod a second time: {objects}");
-    }
+async fn a_document_says_what_a_submission_waits_for(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let first = queued.submit(&queued.alice, json!({})).await;
+    let next = queued.read(&first).await;
+    assert_eq!((&next["queue"], &next["priority"], &next["state"]), (&json!("day"), &json!(0), &json!("QUEUED")));
+    assert_eq!(next["queuePlace"], json!({"ahead": 0}));
+    assert_eq!(next["waiting"]["message"], "it is the next of tenant red in queue day");
+    let second = queued.submit(&queued.alice, json!({})).await;
+    let third = queued.submit(&queued.bob, json!({"queue": "day", "priority": 9})).await;
+    let waits = queued.read(&second).await;
+    assert_eq!(waits["queuePlace"], json!({"ahead": 2}), "the third has a higher priority");
+    let reason = "2 submissions of tenant red in queue day are before it";
+    assert_eq!((&waits["waiting"]["code"], &waits["waiting"]["message"]), (&json!("QUEUED"), &json!(reason)));
+    queued.round().await;
+    assert!(queued.read(&third).await.get("queuePlace").is_none(), "it is admitted");
+    let waits = queued.read(&first).await;
+    let reason = "the cap of queue day on cores has no room for 3: 3 of 4 are used";
+    assert_eq!((&waits["queuePlace"], &waits["waiting"]["message"]), (&json!({"ahead": 0}), &json!(reason)));
+    let listed = queued.ask(&queued.alice, "GET", "/v1/submissions?queue=day", None).await.1;
+    let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [third.as_str(), &second, &first]);
+    let elsewhere = queued.ask(&queued.alice, "GET", "/v1/submissions?queue=night", None).await.1;
+    assert_eq!(elsewhere["items"], json!([]));
 }
 
 #[sqlx::test]
-async fn refusals_name_the_word_and_the_queues_of_the_tenant(pool: PgPool) {
-    let mut gateway = Gateway::new(pool).await;
-    let own = "spark.sparkgate.queue";
-    let large = ["--conf", "spark.executor.instances=5"];
-    let unknown = r#""noon" is not a queue of tenant red: it may use day, night"#;
-    let sum = "driver and executors need 6 cores together, more than the cap of queue day, 4";
-    let five = ("spark.executor.instances", "5");
-    for (path, body, status, says) in [
-        ("/v1/submissions", with("red", &[(own, "noon")]), 422, [unknown, "#/sparkProperties/spark.sparkgate.queue"]),
-        ("/v1/submissions", with("red", &[five]), 422, [sum, "queue-refused"]),
-        ("/v1/submissions", with("red", &[(own, "day"), (LABEL, "night")]), 400, ["queue \"night\"", "queue \"day\""]),
-        (SPARK, line("red", &["--queue", "noon"]), 422, [unknown, "appArgs[--queue]"]),
-        (SPARK, line("red", &large), 422, [sum, "ErrorResponse"]),
+async fn a_queue_refuses_what_it_can_not_take(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    for (change, status, detail) in [
+        (json!({"queue": "evening"}), 422, "\"evening\" is not a queue of tenant red: it may use day, night, small"),
+        (json!({"queue": "other"}), 422, "\"other\" is not a queue of tenant red"),
+        (json!({"priority": 10}), 422, "10 is more than queue day permits, 9"),
+        (json!({"priority": -1}), 400, "from 0 to 1000"),
         (
-            SPARK,
-            line("red", &["--queue", "day", "--conf", "spark.yarn.queue=night"]),
-            400,
-            ["appArgs[--queue]", "night"],
+            json!({"queue": "small"}),
+            422,
+            "driver and executors need 3 cores together, more than the cap of queue small, 2",
         ),
-        ("/batches", batch("red", "noon", &[]), 400, [unknown, "Rejected, Reason: queue: "]),
-        ("/batches", batch("red", "", &[five]), 400, [sum, "Rejected, Reason: queue: "]),
-        (
-            "/batches",
-            batch("red", "day", &[(own, "night")]),
-            400,
-            ["conf/spark.sparkgate.queue: ", "queue names queue \"day\""],
-        ),
-        (KUBEFLOW, application("a", &["--queue", "noon"]), 400, [unknown, "INVALID_SPARK_SUBMIT_ARGS"]),
-        (KUBEFLOW, application("a", &large), 400, [sum, "INVALID_SPARK_SUBMIT_ARGS"]),
     ] {
-        let (found, text) = gateway.refusal(path, &body).await;
-        assert_eq!(found, status, "{body} {text}");
-        assert!(says.iter().all(|says| text.contains(says)), "{body} {text}");
+        let (answered, problem) = queued.try_submit(&queued.alice, change).await;
+        assert_eq!(answered, status, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
     }
-    assert_eq!(gateway.count().await, 0);
-    // The backlog of the queue.
-    assert_eq!(gateway.post("/v1/submissions", &with("red", &[])).await.status, 201);
-    for (path, body, status, says) in [
-        ("/v1/submissions", with("red", &[]), 429, "too-many-requests"),
-        (SPARK, line("red", &[]), 429, "maxQueued"),
-        ("/batches", batch("red", "day", &[]), 400, "Rejected, too many sessions are being created!"),
-        (KUBEFLOW, application("a", &[]), 503, "SUBMITTER_OVERLOADED"),
-    ] {
-        let answer = gateway.post(path, &body).await;
-        assert_eq!(answer.headers.contains_key("retry-after"), path != KUBEFLOW, "{answer:?}");
-        let text = answer.json().to_string();
-        assert!(answer.status == status && text.contains(says), "{text}");
-    }
+    queued.submit(&queued.alice, json!({"queue": "night"})).await;
+    let mut body = job("red");
+    body["queue"] = json!("night");
+    let full = queued.world.send(Some(&queued.alice), "POST", "/v1/submissions", Some(&body)).await;
+    assert_eq!(full.status, 429, "{full:?}");
+    assert!(full.header("retry-after").is_some() && full.body.contains("night"), "{full:?}");
 }
 
 #[sqlx::test]
-async fn a_tenant_without_queues_gets_warnings_about_words_for_yarn(pool: PgPool) {
-    let mut gateway = Gateway::new(pool).await;
-    let answer = gateway.post("/batches", &batch("blue", "default", &[("spark.yarn.queue", "root")])).await;
-    let log = answer.json()["log"].to_string();
-    for word in ["queue: ", "spark.yarn.queue: "] {
-        assert!(log.contains(&format!("warning: {word}")) && log.contains("the tenant has no queues"), "{log}");
-    }
-    assert_eq!(gateway.post(SPARK, &line("blue", &["--queue", "default"])).await.status, 200);
-    assert_eq!(gateway.post("/v1/submissions", &with("blue", &[(LABEL, "batch")])).await.status, 201);
-    let (queue, objects) = gateway.newest().await;
-    assert!(queue.is_none() && objects.contains("kueue.x-k8s.io/queue-name"), "it is Kueue's: {objects}");
-    let (status, text) = gateway.refusal("/v1/submissions", &with("blue", &[("spark.sparkgate.queue", "day")])).await;
-    assert!(status == 422 && text.contains("it may use none"), "{text}");
+async fn a_submission_is_held_and_released_by_those_who_may_kill_it(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let id = queued.submit(&queued.alice, json!({})).await;
+    let path = format!("/v1/submissions/{id}/hold");
+    let elsewhere = queued.submit(&queued.alice, json!({})).await;
+    assert_eq!(queued.ask(&queued.bob, "PUT", &path, None).await.0, 403);
+    assert_eq!(queued.ask(&queued.blue, "PUT", &path, None).await.0, 404);
+    let (status, problem) = queued.ask(&queued.alice, "PUT", &path, Some(json!({"reason": "a\nb"}))).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (400, &json!("#/reason")));
+    let (status, held) = queued.ask(&queued.alice, "PUT", &path, Some(json!({"reason": "no data"}))).await;
+    assert_eq!((status, &held["state"], &held["waiting"]["code"]), (200, &json!("QUEUED"), &json!("HELD")), "{held}");
+    assert_eq!(queued.ask(&queued.operator, "PUT", &path, None).await.0, 200, "it is held already");
+    let read = queued.read(&id).await;
+    let by = read["queuePlace"]["held"]["by"].as_str().unwrap();
+    assert_eq!((&read["queuePlace"]["held"]["reason"], read["queuePlace"].get("ahead")), (&json!("no data"), None));
+    assert_eq!(read["waiting"]["message"], format!("held by {by}: no data"));
+    queued.round().await;
+    assert_eq!(queued.read(&id).await["waiting"]["code"], "HELD");
+    let (status, released) = queued.ask(&queued.operator, "DELETE", &path, None).await;
+    assert_eq!((status, &released["waiting"]["code"]), (200, &json!("QUEUED")));
+    assert_eq!(queued.ask(&queued.operator, "DELETE", &path, None).await.0, 200, "it isn't held");
+    queued.ask(&queued.alice, "DELETE", &format!("/v1/submissions/{id}"), None).await;
+    let (status, problem) = queued.ask(&queued.alice, "PUT", &path, None).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("not-queued")), "{problem}");
+    assert_eq!(
+        queued.audit().await,
+        [
+            entry("hold", "denied", &id),
+            entry("hold", "denied", &id),
+            entry("hold", "denied", &id),
+            entry("hold", "allowed", &id),
+            entry("hold", "allowed", &id),
+            entry("release", "allowed", &id),
+            entry("release", "allowed", &id),
+            entry("kill", "allowed", &id),
+            entry("hold", "denied", &id),
+        ]
+    );
+    assert_eq!(queued.read(&elsewhere).await["waiting"]["code"], "QUEUED");
 }
 
 #[sqlx::test]
-async fn kubeflows_operator_gets_a_pod_or_an_overload(pool: PgPool) {
-    let mut gateway = Gateway::new(pool).await;
-    let _running = (gateway.launch().await, gateway.admit());
-    let answer = gateway.post(KUBEFLOW, &application("a", &[])).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    let (status, text) = gateway.refusal(KUBEFLOW, &application("b", &[])).await;
-    let says = "the cap of queue day on cores has no room for 3: 3 of 4 are used";
-    assert!(status == 503 && text.contains("SUBMITTER_OVERLOADED") && text.contains(says), "{text}");
-    assert_eq!(gateway.count().await, 1, "nothing is left that would be launched later");
-    let again = gateway.post(KUBEFLOW, &application("a", &[])).await;
-    assert_eq!((again.status, &again.json()["duplicate_submission"]), (200, &json!(true)), "{again:?}");
-    assert_eq!(gateway.post(KUBEFLOW, &application("c", &["--queue", "night"])).await.status, 201);
-}
-
-/// Another submission took the room between acceptance and admission.
-#[sqlx::test]
-async fn an_application_that_its_queue_does_not_admit_in_time_ends(pool: PgPool) {
-    let mut gateway = Gateway::new(pool).await;
-    let _running = gateway.launch().await;
-    let (pool, store) = (gateway.world.pool.clone(), gateway.world.parts.0.clone());
-    let end = async {
-        let due = "UPDATE submissions SET queue_deadline = now() - interval '1 s' WHERE client_id = 'a' RETURNING id";
-        let id: String = eventually(|| async {
-            sqlx::query_scalar(due).fetch_optional(&pool).await.unwrap().ok_or("it isn't accepted")
-        })
-        .await;
-        assert_eq!(store.end_overdue_waits(10, None).await.unwrap(), 1);
-        id.parse::<SubmissionId>().unwrap()
+async fn a_filter_holds_what_the_caller_may_kill(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let own = queued.submit(&queued.alice, json!({"labels": {"team": "a"}})).await;
+    let other = queued.submit(&queued.bob, json!({"labels": {"team": "a"}})).await;
+    let night = queued.submit(&queued.bob, json!({"queue": "night"})).await;
+    let (status, problem) = queued.ask(&queued.alice, "PUT", "/v1/holds", None).await;
+    assert_eq!((status, &problem["code"]), (400, &json!("invalid-parameter")), "it selects everything");
+    let viewer = queued.world.key(Role::Viewer, Some("red")).await;
+    assert_eq!(queued.ask(&viewer, "PUT", "/v1/holds?queue=day", None).await.0, 403);
+    let hold = async |key: &str, query: &str, method: &str| {
+        let (status, count) = queued.ask(key, method, &format!("/v1/holds?{query}"), None).await;
+        assert_eq!(status, 200, "{count}");
+        count["changed"].as_u64().unwrap()
     };
-    let body = application("a", &[]);
-    let ((status, text), id) = tokio::join!(gateway.refusal(KUBEFLOW, &body), end);
-    assert!(status == 503 && text.contains("SUBMITTER_OVERLOADED"), "{text}");
-    assert!(text.contains(id.as_str()) && text.contains("not admitted by queue day within"), "{text}");
+    assert_eq!(hold(&queued.alice, "label=team=a", "PUT").await, 1, "the other is bob's");
+    assert_eq!(hold(&queued.blue, "queue=day", "PUT").await, 0);
+    assert_eq!(hold(&queued.operator, "queue=day", "PUT").await, 1, "one is held already");
+    for (id, code) in [(&own, "HELD"), (&other, "HELD"), (&night, "QUEUED")] {
+        assert_eq!(queued.read(id).await["waiting"]["code"], code);
+    }
+    let overview = queued.ask(&queued.alice, "GET", "/v1/queues", None).await.1;
+    assert_eq!((&overview["queues"][0]["held"], &overview["queues"][0]["waiting"]), (&json!(2), &json!(0)));
+    assert_eq!(hold(&queued.operator, "tenant=red&namespace=red&name=jo", "DELETE").await, 2);
+    let of_two: Vec<_> = queued.audit().await.into_iter().filter(|(_, verdict, _)| verdict == "allowed").collect();
+    assert!(of_two.contains(&entry("hold", "allowed", &own)) && of_two.contains(&entry("release", "allowed", &other)));
+}
+
+#[sqlx::test]
+async fn a_submission_that_waits_moves_to_another_queue(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let id = queued.submit(&queued.alice, json!({"priority": 7})).await;
+    let path = format!("/v1/submissions/{id}/queue");
+    let requeue = async |key: &str, body: Value| queued.ask(key, "PUT", &path, Some(body)).await;
+    assert_eq!(requeue(&queued.bob, json!({"queue": "night"})).await.0, 403);
+    assert_eq!(requeue(&queued.blue, json!({"queue": "night"})).await.0, 404);
+    for (body, status, detail) in [
+        (json!({}), 400, "neither a queue nor a priority"),
+        (json!({"priority": 1001}), 400, "from 0 to 1000"),
+        (json!({"queue": "other"}), 422, "it may use day, night, small"),
+        (json!({"queue": "small"}), 422, "more than the cap of queue small, 2"),
+        (json!({"queue": "night", "priority": 6}), 422, "6 is more than queue night permits, 5"),
+    ] {
+        let (answered, problem) = requeue(&queued.alice, body).await;
+        assert_eq!(answered, status, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+    }
+    let (status, changed) = requeue(&queued.alice, json!({"priority": 8})).await;
+    assert_eq!((status, &changed["queue"], &changed["priority"]), (200, &json!("day"), &json!(8)), "{changed}");
+    let (status, moved) = requeue(&queued.operator, json!({"queue": "night"})).await;
+    assert_eq!((status, &moved["queue"], &moved["priority"]), (200, &json!("night"), &json!(2)), "{moved}");
+    assert_eq!(queued.read(&id).await["queuePlace"], json!({"ahead": 0}));
+    let events = queued.ask(&queued.alice, "GET", &format!("/v1/submissions/{id}/events"), None).await.1;
+    let last = events["items"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["reason"], &last["state"]), (&json!("Requeued"), &json!("QUEUED")));
+    assert!(last["message"].as_str().unwrap().contains("from queue day to queue night, with priority 2"), "{last}");
+    // The backlog of the night is full now.
+    let second = queued.submit(&queued.alice, json!({})).await;
+    let full = queued
+        .world
+        .send(Some(&queued.alice), "PUT", &format!("/v1/submissions/{second}/queue"), Some(&json!({"queue": "night"})))
+        .await;
+    assert_eq!((full.status, full.header("retry-after").is_some()), (429, true), "{full:?}");
+    // One that is held stays so.
+    queued.ask(&queued.alice, "PUT", &format!("/v1/submissions/{id}/hold"), None).await;
+    let (status, held) = requeue(&queued.alice, json!({"queue": "day"})).await;
+    assert_eq!((status, &held["queue"], &held["waiting"]["code"]), (200, &json!("day"), &json!("HELD")), "{held}");
+    queued.round().await;
+    let (status, problem) = queued
+        .ask(&queued.alice, "PUT", &format!("/v1/submissions/{second}/queue"), Some(json!({"queue": "night"})))
+        .await;
+    assert_eq!((status, &problem["code"]), (409, &json!("not-queued")), "it is admitted: {problem}");
+    let allowed =
+        queued.audit().await.into_iter().filter(|(action, verdict, _)| action == "requeue" && verdict == "allowed");
+    assert_eq!(allowed.count(), 3);
+}
+
+#[sqlx::test]
+async fn operators_of_all_tenants_change_queues(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let id = queued.submit(&queued.alice, json!({})).await;
+    let set = async |key: &str, queue: &str, body: Value| {
+        queued.ask(key, "PUT", &format!("/v1/queues/{queue}/state"), Some(body)).await
+    };
+    assert_eq!(set(&queued.operator, "day", json!({"state": "paused"})).await.0, 403);
+    let (status, problem) = set(&queued.admin, "evening", json!({"state": "paused"})).await;
+    assert!(status == 422 && problem["detail"].as_str().unwrap().contains("day, night"), "{problem}");
+    let (status, problem) = set(&queued.admin, "day", json!({"state": "shut"})).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (400, &json!("#/state")), "{problem}");
+    assert_eq!(set(&queued.admin, "day", json!({"state": "paused", "reason": "upgrade"})).await.0, 204);
+    queued.round().await;
+    let waits = queued.read(&id).await;
+    assert_eq!(waits["waiting"]["message"], "queue day is paused");
+    let overview = queued.ask(&queued.alice, "GET", "/v1/queues", None).await.1;
+    let day = &overview["queues"][0];
+    assert_eq!((&day["name"], &day["state"], &day["waiting"]), (&json!("day"), &json!("paused"), &json!(1)));
+    assert_eq!((&day["changed"]["reason"], &day["weight"]), (&json!("upgrade"), &json!(3)));
+    assert_eq!((&day["caps"], &day["tenants"]["red"]["waiting"]), (&json!({"cores": 4.0}), &json!(1)));
+    let names = async |key: &str| {
+        let queues = queued.ask(key, "GET", "/v1/queues", None).await.1;
+        queues["queues"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&queued.alice).await, ["day", "night", "small"]);
+    assert_eq!(names(&queued.blue).await, ["other"]);
+    assert_eq!(set(&queued.admin, "day", json!({"state": "draining"})).await.0, 204);
+    let (status, problem) = queued.try_submit(&queued.alice, json!({})).await;
+    assert!(status == 422 && problem["detail"].as_str().unwrap().contains("queue day drains"), "{problem}");
+    assert_eq!(set(&queued.admin, "day", json!({"state": "open"})).await.0, 204);
+    queued.round().await;
+    assert!(queued.read(&id).await.get("queuePlace").is_none(), "it is admitted");
+    assert_eq!(
+        queued.audit().await,
+        [
+            entry("change-queue", "denied", ""),
+            entry("change-queue", "denied", ""),
+            entry("change-queue", "denied", ""),
+            entry("pause-queue", "allowed", ""),
+            entry("drain-queue", "allowed", ""),
+            entry("resume-queue", "allowed", ""),
+        ]
+    );
 }

@@ -10,6 +10,7 @@ use crate::in_memory::{Answer, send};
 
 mod place;
 mod produce;
+mod queues;
 
 use place::Place;
 use produce::produce;

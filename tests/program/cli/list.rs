@@ -81,7 +81,7 @@ fn a_list_has_more_columns_or_only_ids() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "driver-1-1\n"));
     assert_eq!(gateway.asked()[0].query, "limit=50&label=a%3Db&namespace=spark&clientId=x%2F1");
     let ended = run(&gateway, &["list", "-o", "wide"]);
-    let expected = "ID          NAME  STATE    OWNER  AGE  DURATION  NAMESPACE  SPARK  ATTEMPT  NODE  LABELS\n\
-                    driver-1-1  Pi    RUNNING  alice                 spark      4.3.0  2        n-1   a=b,c=d\n";
+    let expected = "ID          NAME  STATE    OWNER  AGE  DURATION  NAMESPACE  SPARK  ATTEMPT  NODE  QUEUE  LABELS   WAITS FOR\n\
+                    driver-1-1  Pi    RUNNING  alice                 spark      4.3.0  2        n-1          a=b,c=d\n";
     assert_eq!(ended.stdout, expected);
 }

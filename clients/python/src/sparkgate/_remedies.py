@@ -11,7 +11,7 @@ REMEDIES = {
     "POD_DELETED": "find out which one: the API server's audit log has it. Kill through Sparkgate instead",
     "UNKNOWN": "see reason and events, and the node's kubelet",
     "REFUSED": "message is theirs: change the request, or what it violates. The same request would be refused again. With the reason PolicyViolation, the policy of the tenant has changed since the submission was accepted. With PodChanged, a mutating webhook added to the pod what would let its node run the driver twice: the message names the field; let the webhook leave out Spark's drivers",
-    "QUOTA_EXCEEDED": "message names the quota and the sum: lower the driver's cores and memory, or raise the ResourceQuota",
+    "QUOTA_EXCEEDED": "message names the quota and the sum: lower the driver's cores and memory, or raise the quota",
     "UNSCHEDULABLE": "submit again when there is room, ask for less, or let it wait longer",
     "KILLED_ON_REQUEST": "nothing",
     "START_TIMEOUT": "message says what it waited for: see that code below; raise the start timeout if the cluster is only slow",

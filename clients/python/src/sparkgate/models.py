@@ -72,7 +72,8 @@ class Entry(Document):
     action: str
     """
     `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
-    `delete-webhook`, `kill-in-spark-ui`, `sign-in` or `sign-out`.
+    `delete-webhook`, `hold`, `release`, `requeue`, `pause-queue`, `drain-queue`, `resume-queue`, `change-queue`, `kill-in-spark-ui`,
+    `sign-in` or `sign-out`.
     """
     address: str | None = None
     """The address of the client."""
@@ -168,6 +169,7 @@ class FailureCode(OpenEnum):
     START_TIMEOUT = "START_TIMEOUT"
     RUN_TIMEOUT = "RUN_TIMEOUT"
     QUEUED = "QUEUED"
+    HELD = "HELD"
     STARTING = "STARTING"
     CLUSTER_UNAVAILABLE = "CLUSTER_UNAVAILABLE"
     UNKNOWN = "UNKNOWN"
@@ -211,6 +213,19 @@ class FileList(Document):
     """The tenant that they belong to."""
 
 
+class Hold(Document):
+    at: datetime
+    by: str
+    """The principal."""
+    reason: str | None = None
+
+
+class HoldCount(Document):
+    """How many submissions a request changed."""
+
+    changed: int
+
+
 class Issuer(Document):
     """An OIDC issuer with a client for the command line."""
 
@@ -240,6 +255,22 @@ class MaxRetries(Document):
     """Retries after failures of the application."""
     infrastructure: int | None = None
     """Retries after failures that the application didn't cause."""
+
+
+class NewHold(Document):
+    """Why submissions are held."""
+
+    reason: str | None = None
+    """For people."""
+
+
+class NewPlace(Document):
+    """Where a submission is to wait. One of the fields is required."""
+
+    priority: int | None = None
+    """Its priority there; without it, that of the other queue, or its present one."""
+    queue: str | None = None
+    """Another queue that its tenant may use; without it, its present one."""
 
 
 class ObjectList(Document):
@@ -286,6 +317,53 @@ class Problem(Document):
     title: str
     type: str
     """The kind of problem; `docs/reference/problems.md` lists all kinds."""
+
+
+class QueueEstimate(Document):
+    """An estimate from the history of the tenant in the queue."""
+
+    admissions: int
+    """The number of admissions that it is computed from, and since when they happened."""
+    error_seconds: int = Field(..., alias="errorSeconds")
+    """The standard error of the seconds."""
+    seconds: int
+    since: datetime
+
+
+class QueuePlace(Document):
+    """Where a submission stands that waits in its queue, or who holds it. `waiting` has the reason in words."""
+
+    ahead: int | None = None
+    """Number of submissions of its tenant that are admitted before it. Absent if it is held, or if there are more than ten thousand."""
+    estimate: QueueEstimate | None = None
+    held: Hold | None = None
+
+
+class QueueState(OpenEnum):
+    """The state of a queue."""
+
+    OPEN = "open"
+    PAUSED = "paused"
+    DRAINING = "draining"
+
+
+class QueueStateChange(Document):
+    at: datetime
+    by: str
+    """The principal."""
+    reason: str | None = None
+
+
+class Resources(Document):
+    """Amounts of resources. Absent ones are unlimited in caps, and else zero."""
+
+    cores: float | None = None
+    memory_bytes: int | None = Field(None, alias="memoryBytes")
+    pods: int | None = None
+    """Drivers and executors."""
+    resources: dict[str, int] | None = None
+    """Extended resources by name, such as `nvidia.com/gpu`."""
+    submissions: int | None = None
 
 
 class Role(OpenEnum):
@@ -376,6 +454,12 @@ class SubmissionState(OpenEnum):
     KILLED = "KILLED"
     ERROR = "ERROR"
     LOST = "LOST"
+
+
+class TenantInQueue(Document):
+    held: int
+    running: Resources
+    waiting: int
 
 
 class TenantRole(Document):
@@ -548,6 +632,14 @@ class NewApiKey(Document):
     """The tenant in which the key has its role; all tenants without it."""
 
 
+class NewQueueState(Document):
+    """The state that a queue is to have."""
+
+    reason: str | None = None
+    """Why, for people."""
+    state: QueueState
+
+
 class NewWebhook(Document):
     """What a new webhook is to be."""
 
@@ -577,6 +669,33 @@ class Plan(Document):
     """The submission as the gateway understands the request."""
     warnings: list[str] | None = None
     """Properties that are probably misspelt, each with the one that was probably meant."""
+
+
+class Queue(Document):
+    """A queue."""
+
+    caps: Resources
+    """What its submissions may use together. Absent amounts are unlimited."""
+    changed: QueueStateChange | None = None
+    fair_share: float = Field(..., alias="fairShare")
+    """Its part of the capacity by its weight. Others are lent what it doesn't use."""
+    held: int
+    name: str
+    running: Resources
+    """What its admitted submissions reserve."""
+    state: QueueState
+    """`open` without another state."""
+    tenants: dict[str, TenantInQueue]
+    """The same by tenant, for the tenants that the caller may read."""
+    waiting: int
+    """Number of submissions that wait, without held ones."""
+    weight: int
+
+
+class QueueList(Document):
+    """The queues that the caller's tenants may use."""
+
+    queues: list[Queue]
 
 
 class SparkSummary(Document):
@@ -735,8 +854,12 @@ class NewSubmission(Document):
     max_retries: MaxRetries | None = Field(None, alias="maxRetries")
     name: str | None = None
     """`spark.app.name`."""
+    priority: int | None = None
+    """Its priority among the submissions of its tenant in that queue."""
     proxy_user: str | None = Field(None, alias="proxyUser")
     """The user that the application impersonates: `--proxy-user`."""
+    queue: str | None = None
+    """The queue that has to admit the submission: one of `GET /v1/queues`. Without it, the default queue of the tenant, if it has one."""
     run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
     """Kill the submission if it is still running this long after it started."""
     spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
@@ -796,6 +919,11 @@ class Submission(Document):
     """The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user."""
     principal: str
     """The caller that submitted it, as the gateway authenticated it."""
+    priority: int | None = None
+    """Its priority among the submissions of its tenant in that queue."""
+    queue: str | None = None
+    """The queue that admits it, if there is one."""
+    queue_place: QueuePlace | None = Field(None, alias="queuePlace")
     retries: MaxRetries | None = None
     spark: SparkSummary | None = None
     spark_ui: str | None = Field(None, alias="sparkUi")

@@ -79,7 +79,16 @@ impl Call {
     }
 
     pub(crate) fn post(action: impl Into<String>, segments: &[&str], body: String) -> Self {
-        let mut call = Self::new(action.into(), Method::POST, segments);
+        Self::with_json(action.into(), Method::POST, segments, body)
+    }
+
+    /// Creates the replacement of a resource.
+    pub(crate) fn replace(action: impl Into<String>, segments: &[&str], body: String) -> Self {
+        Self::with_json(action.into(), Method::PUT, segments, body)
+    }
+
+    fn with_json(action: String, method: Method, segments: &[&str], body: String) -> Self {
+        let mut call = Self::new(action, method, segments);
         call.headers.push((header::CONTENT_TYPE.as_str(), HeaderValue::from_static("application/json")));
         call.body = body.into();
         call

@@ -39,6 +39,9 @@ pub struct List {
     /// Only submissions in this namespace.
     #[arg(short, long)]
     namespace: Option<String>,
+    /// Only submissions in this queue.
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
     /// Only the submission with this id of its client.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
@@ -138,6 +141,7 @@ impl List {
         call.query_if("name", self.name.as_ref())
             .query_if("owner", self.owner.as_ref())
             .query_if("namespace", self.namespace.as_ref())
+            .query_if("queue", self.queue.as_ref())
             .query_if("clientId", self.client_id.as_ref())
             .query_if("sparkVersion", self.spark_version.as_ref())
             .query_if("createdAfter", self.since.map(|time| time.rfc3339(now)))
@@ -154,7 +158,15 @@ const COLUMNS: [Column<'static>; 6] =
     [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
 
 /// The columns of a wide list in addition.
-const WIDE: [Column<'static>; 5] = [whole("NAMESPACE"), whole("SPARK"), whole("ATTEMPT"), cut("NODE"), cut("LABELS")];
+const WIDE: [Column<'static>; 7] = [
+    whole("NAMESPACE"),
+    whole("SPARK"),
+    whole("ATTEMPT"),
+    cut("NODE"),
+    whole("QUEUE"),
+    cut("LABELS"),
+    cut("WAITS FOR"),
+];
 
 fn wide(submission: &Submission) -> Vec<Cell> {
     let labels: Vec<String> = submission.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -163,17 +175,21 @@ fn wide(submission: &Submission) -> Vec<Cell> {
         Cell::new(submission.spark_version.as_deref().unwrap_or_default()),
         Cell::new(&submission.attempt.to_string()),
         Cell::new(submission.driver.node.as_deref().unwrap_or_default()),
+        Cell::new(submission.queue.as_deref().unwrap_or_default()),
         Cell::new(&labels.join(",")),
+        Cell::new(submission.waiting.as_ref().map(|why| why.message.as_str()).unwrap_or_default()),
     ]
 }
 
 fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
+    let held = if submission.is_held() { " (held)" } else { "" };
+    let state = format!("{}{held}", submission.state);
     let age = submission.created_at.map(|at| span::between(at, now));
     let ran = submission.started_at.map(|at| span::between(at, submission.finished_at.unwrap_or(now)));
     vec![
         Cell::new(&submission.id),
         Cell::new(&submission.name),
-        Cell::styled(&submission.state, screen::style_of(&submission.state)),
+        Cell::styled(&state, screen::style_of(&submission.state)),
         Cell::new(&submission.owner),
         Cell::new(&age.unwrap_or_default()),
         Cell::new(&ran.unwrap_or_default()),
@@ -195,11 +211,13 @@ mod tests {
             of(r#"{"id": "driver-2", "state": "RUNNING", "createdAt": "2026-01-02T04:58:00Z", "startedAt":
                 "2026-01-02T04:59:00Z"}"#),
             of(r#"{"id": "driver-3", "state": "QUEUED", "createdAt": "2026-01-02T05:00:01Z"}"#),
+            of(r#"{"id": "driver-4", "state": "QUEUED", "waiting": {"code": "HELD", "message": "held by corp:ann"}}"#),
         ];
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows, None)).to_string(),
-            "ID        NAME  STATE     OWNER  AGE  DURATION\ndriver-1  Pi    FINISHED  alice  2h   1m 12s\n\
-             driver-2        RUNNING          2m   1m\ndriver-3        QUEUED           0s\n"
+            "ID        NAME  STATE          OWNER  AGE  DURATION\ndriver-1  Pi    FINISHED       alice  2h   1m 12s\n\
+             driver-2        RUNNING               2m   1m\ndriver-3        QUEUED                0s\n\
+             driver-4        QUEUED (held)\n"
         );
     }
 }

@@ -47,6 +47,9 @@ pub(super) struct RequestOptions {
     /// Time between SIGTERM and SIGKILL when the driver is killed, such as 30s.
     #[arg(long, value_name = "TIME")]
     kill_grace: Option<Span>,
+    /// The priority of the submission among those of its tenant in its queue.
+    #[arg(long, value_name = "N")]
+    priority: Option<i32>,
     /// Maximum number of retries after failures that the application didn't cause, such as a lost node or an eviction.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
@@ -70,6 +73,7 @@ impl RequestOptions {
         set("sparkVersion", self.spark_version.clone().map(Value::from));
         set("clientId", self.client_id.clone().map(Value::from));
         set("uniqueName", self.unique_name.then_some(json!(true)));
+        set("priority", self.priority.map(Value::from));
         let seconds = |span: Span| json!(span.seconds());
         set("startTimeoutSeconds", self.start_timeout.map(seconds));
         set("runTimeoutSeconds", self.run_timeout.map(seconds));

@@ -33,8 +33,11 @@ impl Submissions {
         let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
         let Some(SubmissionDocument { submission, usage, spark, archive, standing }) = read else { return Ok(None) };
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
-        let why = self.reason(&submission, archived).await;
+        let mut why = self.reason(&submission, archived).await;
         let waiting = Waiting::of(&submission, standing);
+        if let (Some(why), Some(waiting)) = (&mut why, &waiting) {
+            why.message.clone_from(&waiting.reason);
+        }
         Ok(Some(Document { submission, why, usage, waiting, spark }))
     }
 }

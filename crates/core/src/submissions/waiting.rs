@@ -53,6 +53,7 @@ impl Waiting {
             (Some(0), _) => {
                 message.clone().unwrap_or_else(|| format!("it is the next of tenant {tenant} in queue {name}"))
             }
+            (Some(1), _) => format!("1 submission of tenant {tenant} in queue {name} is before it"),
             (Some(ahead), _) => format!("{ahead} submissions of tenant {tenant} in queue {name} are before it"),
             (None, _) => format!("more than ten thousand submissions of tenant {tenant} in queue {name} are before it"),
         };

@@ -94,6 +94,8 @@ problems! {
         "the member `violations` lists all rules that the driver breaks, each with `rule`, `path`, `message` and `cause`. [policy.md](../operate/policy.md)";
     QueueRefused: "queue-refused", 422, Never, "The queue doesn't accept the submission",
         "name a queue that the tenant may use, or ask for less: `errors` has the field and the reason. [access.md](../operate/access.md#queues)";
+    NotQueued: "not-queued", 409, Never, "The submission isn't queued any more",
+        "only a queued submission can be held, and only one that waits in a queue can be moved; kill it instead";
     FileMismatch: "file-mismatch", 422, Never, "The content is not that of the announced file",
         "send the content that has the SHA-256 of the path; nothing was kept, and an upload in parts begins anew";
     SubmissionFailed: "submission-failed", 424, Never, "The submission did not succeed",

@@ -48,6 +48,8 @@ pub(crate) struct ListQuery {
     owner: Option<String>,
     namespace: Option<String>,
     tenant: Option<String>,
+    /// The queue that it waits in, or that admitted it.
+    queue: Option<String>,
     /// The client's own id.
     client_id: Option<String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
@@ -124,6 +126,7 @@ pub(crate) async fn list_page(state: &AppState, caller: &Session, query: ListQue
         namespace: query.namespace,
         client_id: query.client_id,
         tenant: query.tenant,
+        queue: query.queue,
         labels: query.label.into_iter().collect(),
         spark_version: query.spark_version,
         created_after: query.created_after,
@@ -165,11 +168,12 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let Document { submission, why, usage, spark, waiting: _ } = document(&state.service, &caller, &id).await?;
+    let Document { submission, why, usage, spark, waiting } = document(&state.service, &caller, &id).await?;
     let currency = state.service.usage.currency();
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
     let mut document = Submission::with(submission, why);
+    document.queue_place = waiting.map(Into::into);
     (document.usage, document.spark_ui, document.spark) =
         (used, spark_ui, spark.and_then(Summary::stored).map(Into::into));
     Ok(Reply::ok(document))

@@ -20,6 +20,7 @@ pub struct Filter {
     /// The client's own id.
     pub client_id: Option<String>,
     pub tenant: Option<String>,
+    pub queue: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
     pub spark_version: Option<String>,
@@ -64,6 +65,9 @@ impl Filter {
                 // Lets the planner use the index of tenants, which has no rows of the default one.
                 query.push(format_args!(" AND tenant <> '{DEFAULT_TENANT}'"));
             }
+        }
+        if let Some(queue) = &self.queue {
+            query.push(" AND queue = ").push_bind(queue.clone());
         }
         if let Some(version) = &self.spark_version {
             query.push(" AND (spark_version = ").push_bind(version.clone());

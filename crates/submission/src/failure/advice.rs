@@ -70,9 +70,14 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             ("It ran longer than it may", "Raise the run timeout, or find out why it is slower than usual.")
         }
         FailureCode::Queued => (
-            "It waits to be launched, or in a queue of the cluster",
-            "Nothing is to be done: usually this takes milliseconds. A later attempt waits for its pause. A pod with the reason \
-             SchedulingGated is held back by the controller that owns the gate, such as Kueue.",
+            "It waits to be launched, or in a queue",
+            "Nothing is to be done: usually this takes milliseconds. A queue launches it when there is room; the message says what it \
+             waits for. A later attempt waits for its pause. A pod with the reason SchedulingGated is held back by the controller that \
+             owns the gate, such as Kueue.",
+        ),
+        FailureCode::Held => (
+            "A user holds it",
+            "Release it (sparkgate release) to have it launched. The message says who holds it, and why.",
         ),
         FailureCode::Starting => {
             ("Its pod is starting", "Nothing is to be done. The first pull of a large image takes minutes.")

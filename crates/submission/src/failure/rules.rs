@@ -98,8 +98,9 @@ pub(super) fn code_for_wait(reason: &str) -> Option<FailureCode> {
         // Its queue is missing or lacks a resource, or Kueue itself is missing.
         "Misconfigured" | "KueueMissing" => ConfigMissing,
         "KueueUnavailable" => ClusterUnavailable,
-        // A queue of the gateway has no room, or the submission is held.
-        "QueuePaused" | "QueueCap" | "Capacity" | "CapacityReserved" | "NeverFits" | "Held" => Queued,
+        // A queue of the gateway has no room.
+        "QueuePaused" | "QueueCap" | "Capacity" | "CapacityReserved" | "NeverFits" => Queued,
+        "Held" => Held,
         // The API server denies the launch, or a webhook does so for now.
         "Forbidden" | "NotNow" => Refused,
         // The quota of the namespace has no room for the driver.

@@ -91,6 +91,8 @@ fn the_failure_code_of_a_waiting_submission_says_what_it_waits_for() {
         (State::Pending, Some("InvalidImageName"), None, ImagePull),
         (State::Pending, Some("Unschedulable"), Some("0/3 nodes are available"), Unschedulable),
         (State::Pending, Some("SchedulingGated"), Some("the gate of a queue"), Queued),
+        (State::Queued, Some("QueueCap"), Some("no room"), Queued),
+        (State::Queued, Some("Held"), Some("held by corp:alice"), Held),
         (State::Launching, Some("QuotaExceeded"), Some("exceeded quota: q"), QuotaExceeded),
         (State::Launching, Some("NotNow"), Some("denied the request"), Refused),
         (State::Launching, Some("NamespaceNotFound"), Some("not found"), ConfigMissing),

@@ -11,6 +11,7 @@ use tower::ServiceExt;
 use super::{
     Place, Promise, ask,
     place::{application, spark},
+    queues::{OPERATIONS, about_queue},
     request,
 };
 use sparkgate::{
@@ -35,6 +36,9 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
     let router = &place.router;
     if promise.path.starts_with("/v1/files") {
         return of_file(place, promise).await;
+    }
+    if OPERATIONS.contains(&promise.operation) {
+        return about_queue(place, promise).await;
     }
     if promise.operation == APPLICATION && !matches!(promise.status, 500 | 503) {
         return of_application(place, promise).await;

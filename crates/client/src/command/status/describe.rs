@@ -20,6 +20,7 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
     fields.add("Owner", submission.owner.clone());
     fields.add("Namespace", submission.namespace.clone());
     fields.add("Labels", joined(submission.labels.iter().map(|(key, value)| format!("{key}={value}"))));
+    fields.add("Queue", submission.queue.as_ref().map(|queue| in_queue(queue, submission)));
     fields.add("Spark", submission.spark_version.clone());
     fields.add("Application", submission.application_id.clone());
     fields.add("Created", at(submission.created_at));
@@ -42,6 +43,21 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
         }
     }
     text
+}
+
+fn in_queue(queue: &str, submission: &Submission) -> String {
+    let priority = submission.priority.filter(|priority| *priority > 0).map(|priority| format!("priority {priority}"));
+    let place = submission.queue_place.as_ref();
+    let ahead = place.and_then(|place| place.ahead).map(|ahead| match ahead {
+        0 => "next".to_owned(),
+        ahead => format!("{ahead} before it"),
+    });
+    let estimate = place.and_then(|place| place.estimate).map(|estimate| {
+        let (about, error) = (in_words(estimate.seconds), in_words(estimate.error_seconds));
+        format!("admitted in about {about} (± {error}, by {} admissions)", estimate.admissions)
+    });
+    let details = joined(priority.into_iter().chain(ahead).chain(estimate));
+    if details.is_empty() { queue.to_owned() } else { format!("{queue} ({details})") }
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> String {

@@ -13,7 +13,7 @@ use super::{
     failure::{Why, word},
     spark::SparkSummary,
 };
-use crate::v1::usage::document::SubmissionUsage;
+use crate::v1::{queues::document::QueuePlace, usage::document::SubmissionUsage};
 use sparkgate_service as service;
 use sparkgate_submission as submission;
 
@@ -69,6 +69,17 @@ pub(in crate::v1) struct Submission {
     /// Why the submission failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::v1) failure: Option<Why>,
+    /// The queue that admits it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "nightly")]
+    queue: Option<String>,
+    /// Its priority among the submissions of its tenant in that queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
+    /// Where it stands in its queue, or who holds it. Only in the response to `GET /v1/submissions/{id}`, and only while it waits in a queue
+    /// or is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::v1) queue_place: Option<QueuePlace>,
     /// What the pods of the submission used. Only in the response to `GET /v1/submissions/{id}`, and only if they reserved
     /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,6 +234,9 @@ impl Submission {
             exit_code: row.exit_code,
             waiting,
             failure,
+            queue: row.queue,
+            priority: row.priority,
+            queue_place: None,
             usage: None,
             spark_ui: None,
             spark: None,

@@ -14,6 +14,7 @@ use crate::{
 };
 use sparkgate_service::{self, Retries, SubmissionOptions};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
+use sparkgate_submission::queues::PRIORITIES;
 
 /// The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
 /// those that the application needs.
@@ -54,6 +55,12 @@ pub(in crate::v1) struct NewSubmission {
     client_id: Option<String>,
     /// Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name.
     unique_name: Option<bool>,
+    /// The queue that has to admit the submission: one of `GET /v1/queues`. Without it, the default queue of the tenant, if it has one.
+    #[schema(value_type = Option<String>, example = "nightly")]
+    queue: Option<Text>,
+    /// Its priority among the submissions of its tenant in that queue.
+    #[schema(minimum = 0, maximum = 1000)]
+    priority: Option<i32>,
     /// Labels to filter submissions by, in Kubernetes' syntax; at most 32.
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -140,6 +147,10 @@ impl NewSubmission {
             webhook.into_option().map_err(refused).ok()
         });
         let webhooks = webhooks.collect();
+        if self.priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
+            let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
+            errors.extend(Problem::field("#/priority".to_owned(), reason).errors);
+        }
         let text = |text: Option<Text>| text.map(|Text(text)| text);
         let texts = |texts: BTreeMap<String, Text>| -> BTreeMap<String, String> {
             texts.into_iter().map(|(key, Text(text))| (key, text)).collect()
@@ -172,8 +183,8 @@ impl NewSubmission {
                 application: self.max_retries.application,
             },
             spark_version: text(self.spark_version),
-            queue: None,
-            priority: None,
+            queue: text(self.queue),
+            priority: self.priority,
             webhooks,
         };
         (request, options)
