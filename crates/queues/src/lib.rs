@@ -37,11 +37,13 @@ pub struct Queues {
     clock: DatabaseClock,
     /// When the reasons of submissions that wait were written, by their numbers.
     explained: Mutex<HashMap<i64, Instant>>,
+    /// Submissions that couldn't be admitted, by their numbers, and until when others are admitted in their place.
+    set_aside: Mutex<HashMap<i64, Instant>>,
 }
 
 impl Queues {
     pub fn new(store: Store, access: Arc<AccessFile>, leases: Arc<Leases>, wakeups: Arc<Wakeups>) -> Self {
-        let (clock, explained) = (DatabaseClock::new(store.clone()), Mutex::default());
-        Self { store, access, leases, wakeups, clock, explained }
+        let clock = DatabaseClock::new(store.clone());
+        Self { store, access, leases, wakeups, clock, explained: Mutex::default(), set_aside: Mutex::default() }
     }
 }

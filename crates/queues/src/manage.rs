@@ -48,7 +48,7 @@ impl Queues {
         if queues.is_empty() {
             return Ok(Vec::new());
         }
-        let (read, backlogs) = (self.store.queue_round(0, &[]).await?, self.store.queue_backlogs().await?);
+        let (read, backlogs) = (self.store.queue_round(0, &[], &[]).await?, self.store.queue_backlogs().await?);
         let tenants = caller.tenants();
         let weights: u32 = queues.iter().map(|queue| queue.weight).sum();
         let visible = queues.iter().filter(|queue| tenants.iter().any(|tenant| queue.admits(tenant)));

@@ -23,3 +23,6 @@ pub(super) const WAITS: &str =
 pub(super) fn queue_rank(of: &str) -> String {
     format!("({of}.number - {of}.priority::bigint * 1000000)")
 }
+
+/// The `queue_rank` of held submissions. The index has them behind all that wait, so rounds read none of them.
+pub(super) const HELD_RANK: &str = "9223372036854775807";

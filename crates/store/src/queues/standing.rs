@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
 use super::states::QueueState;
-use crate::unadmitted::{IN_QUEUES, UNADMITTED};
+use crate::unadmitted::{HELD_RANK, IN_QUEUES, UNADMITTED};
 
 /// How many submissions ahead of another one are counted.
 const COUNTED: i64 = 10_000;
@@ -82,7 +82,7 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                      SELECT admitted_at, extract(epoch FROM lag(admitted_at) OVER (ORDER BY admitted_at DESC) - admitted_at) AS gap
                      FROM (SELECT admitted_at FROM queue_admissions a WHERE a.queue = s.queue AND a.tenant = s.tenant
                            ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS history
-             WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standings ON true"
+             WHERE s.queue_rank < {HELD_RANK} AND s.claimed_by = {UNADMITTED}) AS standings ON true"
     ));
 }
 

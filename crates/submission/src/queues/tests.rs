@@ -4,8 +4,6 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 
-mod simulation;
-
 const ALWAYS: Duration = Duration::from_secs(3600);
 
 fn cores(count: u64) -> Amounts {
