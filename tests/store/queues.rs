@@ -342,10 +342,11 @@ async fn the_backlog_of_a_queue_counts_what_waits(pool: PgPool) {
     store.record_pod(&ids[1], 1, claimed.epoch, "u").await.unwrap();
     assert!(store.advance(&ids[1], 1, None, &lost, &Placement::default()).await.unwrap());
     assert_eq!(backlog(&store).await, (1, 0), "another attempt waits");
-    let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions WHERE queue_rank IS NOT NULL AND state = 'QUEUED'")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
+    let kept: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM submissions WHERE queue_rank IS NOT NULL AND state = 'QUEUED'")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
     assert_eq!(kept, 1);
 }
 
@@ -442,7 +443,10 @@ async fn a_locked_row_is_left_out_and_others_are_read_in_its_place(pool: PgPool)
     let session = admitter(&store).await;
     let ids = [accept(&store, "red", in_queue("night")).await, accept(&store, "red", in_queue("night")).await];
     let mut locks = pool.acquire().await.unwrap();
-    sqlx::raw_sql("BEGIN; SELECT FROM submissions ORDER BY number LIMIT 1 FOR UPDATE").execute(&mut *locks).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM submissions ORDER BY number LIMIT 1 FOR UPDATE")
+        .execute(&mut *locks)
+        .await
+        .unwrap();
     let round = store.queue_round(1, &[], &[]).await.unwrap();
     let locked = round.places[0].waiting[0].number;
     let admitted = store.admit((session, QUEUES), round.version, &[(locked, 1)]).await.unwrap().unwrap();

@@ -227,7 +227,13 @@ fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
             cost: waiting_cost(one),
             waited: Duration::try_from_secs_f64(one.waited_seconds).unwrap_or_default(),
         });
-        let tenant = Tenant { running: running(place), waiting: waiting.collect(), has_more: place.has_more };
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+        let tenant = Tenant {
+            running: running(place),
+            since_admission: place.since_admission.map(seconds),
+            waiting: waiting.collect(),
+            has_more: place.has_more,
+        };
         queue.tenants.insert(place.tenant.clone(), tenant);
     }
     Snapshot { capacity: rules.capacity.clone(), reserve_after: rules.reserve_after, queues }

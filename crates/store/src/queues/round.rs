@@ -16,7 +16,8 @@ use crate::{
 const ACTION: &str = "reading the queues";
 
 /// What a round reads of a submission that waits, from [`COLUMNS`].
-const HEAD: &str = "jsonb_build_object('number', number, 'attempt', attempt, 'waited_seconds', waited, 'pods', cost_pods,
+const HEAD: &str =
+    "jsonb_build_object('number', number, 'attempt', attempt, 'waited_seconds', waited, 'pods', cost_pods,
     'millicores', cost_millicores, 'memory_bytes', cost_memory_bytes, 'extended', cost_extended, 'reason', reason,
     'message', message)";
 const COLUMNS: &str = "number, attempt, cost_pods, cost_millicores, cost_memory_bytes, cost_extended, reason, message,
@@ -66,6 +67,8 @@ pub struct Place {
     pub memory_bytes: i64,
     #[sqlx(json)]
     pub extended: BTreeMap<String, i64>,
+    /// How long ago its last admission was.
+    pub since_admission: Option<f64>,
     /// In their order.
     #[sqlx(json)]
     pub waiting: Vec<WaitingHead>,
@@ -107,7 +110,8 @@ pub struct Backlog {
 impl Store {
     /// Returns whether any submission waits for its admission.
     pub async fn has_waiting_in_queues(&self) -> Result<bool, Error> {
-        let statement = format!("SELECT EXISTS (SELECT FROM submissions WHERE {IN_QUEUES} AND queue_rank < {HELD_RANK})");
+        let statement =
+            format!("SELECT EXISTS (SELECT FROM submissions WHERE {IN_QUEUES} AND queue_rank < {HELD_RANK})");
         let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(&self.patient);
         within(ACTION, statement).await
     }
@@ -149,12 +153,7 @@ impl Store {
     ///
     /// It reads an index of the live submissions in queues, and of those that wait about as many as it returns: its time doesn't grow with
     /// the backlog. Only those that are passed over cost time, until their cap is raised or they are killed.
-    pub async fn queue_round(
-        &self,
-        heads: u32,
-        largest: &[Largest],
-        set_aside: &[i64],
-    ) -> Result<QueueRound, Error> {
+    pub async fn queue_round(&self, heads: u32, largest: &[Largest], set_aside: &[i64]) -> Result<QueueRound, Error> {
         // First: what an admission changes afterwards makes another version.
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(states::WITH_VERSION)).fetch_one(&self.patient);
         let (version, states): (i64, Json<Vec<StoredQueueState>>) = within(ACTION, statement).await?;
@@ -197,7 +196,9 @@ fn places() -> String {
                  WHERE {IN_QUEUES} AND (s.queue, s.tenant) > (pairs.queue, pairs.tenant)
                  ORDER BY queue, tenant LIMIT 1) AS next
          )
-         SELECT pairs.queue, pairs.tenant, running.*, waiting.waiting, passed_over.passed_over
+         SELECT pairs.queue, pairs.tenant, running.*, waiting.waiting, passed_over.passed_over,
+             (SELECT extract(epoch FROM clock_timestamp() - max(admitted_at))::float8 FROM queue_admissions a
+              WHERE a.queue = pairs.queue AND a.tenant = pairs.tenant) AS since_admission
          FROM pairs LEFT JOIN LATERAL (
              SELECT pods AS most_pods, millicores AS most_millicores, memory_bytes AS most_memory_bytes, extended AS most_extended
              FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[])
