@@ -88,11 +88,11 @@ impl Site {
         const FIRST: usize = 8;
         let mut queues = self.rules.clone();
         for (_, queue, tenant, job) in &self.running {
-            let tenant = queues.get_mut(queue).unwrap().tenants.entry(tenant.clone()).or_default();
+            let tenant = queues.entry(queue.clone()).or_default().tenants.entry(tenant.clone()).or_default();
             tenant.running.add(&job.cost);
         }
         for ((queue, name), jobs) in &self.waiting {
-            let tenant = queues.get_mut(queue).unwrap().tenants.entry(name.clone()).or_default();
+            let tenant = queues.entry(queue.clone()).or_default().tenants.entry(name.clone()).or_default();
             tenant.waiting = jobs.values().take(FIRST).map(|job| self.candidate(job)).collect();
             tenant.has_more = jobs.len() > FIRST;
             let last = self.admissions.get(&(queue.clone(), name.clone()));
@@ -345,8 +345,8 @@ pub(crate) fn beside_a_loud_tenant(seed: u64) -> Result<Measured, String> {
     let mut all: Vec<_> = (1..of_tenants.len()).map(quiet).collect();
     play(&mut together, &mut all, Some(&queues[of_tenants[0]].0), UNTIL);
     let mut measured = Measured { lent: together.waits["loud"].len(), ..Measured::default() };
-    for tenant in 1..of_tenants.len() {
-        let (queue, name) = (of_tenants[tenant], format!("t{tenant}"));
+    for (tenant, &queue) in of_tenants.iter().enumerate().skip(1) {
+        let name = format!("t{tenant}");
         let part = capacity * u64::from(queues[queue].1) / weights / count(queue);
         let mut alone = Site::new(cores(part.max(1)), rules(&queues));
         play(&mut alone, &mut [quiet(tenant)], None, UNTIL);
@@ -424,6 +424,11 @@ pub(crate) fn a_large_one_among_many(seed: u64) -> Result<Time, String> {
     for tenant in 0..10 {
         (0..300).for_each(|_| site.submit("a", &format!("t{tenant}"), 0, cores(1), 20 + rng.below(60)));
     }
+    // The others use all of it.
+    while site.now < 30 {
+        site.admit();
+        site.tick();
+    }
     site.submit("b", "large", 0, cores(19), 100);
     while !site.waits.contains_key("large") {
         site.admit();
@@ -432,7 +437,7 @@ pub(crate) fn a_large_one_among_many(seed: u64) -> Result<Time, String> {
             return Err(format!("the large submission waits for {} s", site.now));
         }
     }
-    Ok(site.now)
+    Ok(site.p99("large"))
 }
 
 /// The worst of many hours, as a table.

@@ -519,7 +519,7 @@ impl Both {
         let model: Vec<_> =
             self.model.live().into_iter().map(|(at, row)| (at, (row.state, row.attempt, row.pod_uid))).collect();
         assert_eq!(model, live.collect::<Vec<_>>(), "{done}");
-        let model = self.model.backlogs();
+        let model = backlogs(&self.model);
         let real = self.real.queue_backlogs().await.unwrap();
         let at = |queue, tenant| {
             let is_it = |real: &&store::Backlog| (&*real.queue, &*real.tenant) == (queue, tenant);
@@ -529,6 +529,17 @@ impl Both {
         let position = self.real.watch_position("*").await.unwrap();
         assert_eq!(self.model.position.map(|version| version.to_string()), position, "{done}");
     }
+}
+
+/// Returns how many wait and how many are held of each tenant in a queue.
+fn backlogs(store: &Store) -> [[(i64, i64); TENANTS.len()]; QUEUES] {
+    let mut backlogs = [[(0, 0); TENANTS.len()]; QUEUES];
+    for row in store.rows.iter().flatten().filter(|row| row.waits()) {
+        let Some(place) = row.place else { continue };
+        let (waiting, held) = &mut backlogs[place.of.queue][row.tenant];
+        *(if row.held { held } else { waiting }) += 1;
+    }
+    backlogs
 }
 
 fn names(pod: &str) -> DriverNames {

@@ -148,7 +148,7 @@ impl Store {
             if let Some(place) = &mut row.place {
                 (place.ranked, place.admitted) = (false, true);
             }
-            row.deadline = row.deadline.or(row.limits.start.map(|limit| now + limit));
+            row.deadline = row.deadline.or_else(|| row.limits.start.map(|limit| now + limit));
             (row.reason, row.message) = (None, None);
             let place = row.place.map(|place| (place.of.queue, row.tenant));
             self.admissions.extend(place.map(|place| (place, now)));
@@ -198,16 +198,5 @@ impl Store {
         }
         row.events.push((row.attempt, row.state));
         true
-    }
-
-    /// Returns how many wait and how many are held of each tenant in a queue.
-    pub(crate) fn backlogs(&self) -> [[(i64, i64); TENANTS as usize]; QUEUES] {
-        let mut backlogs = [[(0, 0); TENANTS as usize]; QUEUES];
-        for row in self.rows.iter().flatten().filter(|row| row.waits()) {
-            let Some(place) = row.place else { continue };
-            let (waiting, held) = &mut backlogs[place.of.queue][row.tenant];
-            *(if row.held { held } else { waiting }) += 1;
-        }
-        backlogs
     }
 }
