@@ -59,6 +59,8 @@ pub(crate) enum Name {
     Growth,
     /// The latency of one namespace's submissions while another namespace misbehaves, compared with a quiet cluster.
     Neighbours,
+    /// The costs of rounds, claims and backlogs of queues, and the rates with queues, compared with those without.
+    Queues,
     /// The costs beside a million and ten million ended submissions, while the retention deletes as many as arrive.
     Years,
     /// The costs of the console's pages beside a million ended submissions, and of 500 open ones.
@@ -79,6 +81,7 @@ impl Name {
             Self::Read => "read",
             Self::Growth => "growth",
             Self::Neighbours => "neighbours",
+            Self::Queues => "queues",
             Self::Years => "years",
             Self::Console => "console",
         }

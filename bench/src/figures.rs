@@ -9,6 +9,7 @@ mod lag;
 mod launch;
 mod memory;
 mod neighbours;
+mod queues;
 mod read;
 mod render;
 mod spark;
@@ -35,6 +36,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Read => read::run(bench).await?,
             Name::Growth => growth::run(bench).await?,
             Name::Neighbours => neighbours::run(bench).await?,
+            Name::Queues => queues::run(bench).await?,
             Name::Years => years::run(bench).await?,
             Name::Console => console::run(bench).await?,
         }

@@ -20,6 +20,7 @@ pub(crate) mod oracle;
 pub(crate) mod outage;
 pub(crate) mod pages;
 pub(crate) mod plan;
+pub(crate) mod queues;
 pub(crate) mod readers;
 pub(crate) mod replica;
 pub(crate) mod report;

@@ -42,6 +42,9 @@ struct Options {
     /// How long the API server, and then Postgres, is down in the runs after the storm, in seconds; 0 skips these runs.
     #[arg(long, default_value_t = 60)]
     outage: u64,
+    /// Let the tenants submit without queues.
+    #[arg(long)]
+    without_queues: bool,
     /// Keep the logs even if the run succeeds.
     #[arg(long)]
     keep: bool,
@@ -117,7 +120,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         seed,
         jobs: options.jobs,
         replicas: options.replicas,
-        setting: Setting { tenants: true, old: options.old },
+        setting: Setting { tenants: true, old: options.old, queues: !options.without_queues },
         blows,
         takeovers: options.takeovers,
         // A launch that was denied for long is retried after five minutes.

@@ -42,7 +42,7 @@ async fn weather(seed: u64, kills: u16) {
         seed,
         jobs: u32::from(kills) * 8,
         replicas: 3,
-        setting: Setting { tenants: true, old: 1000 },
+        setting: Setting { tenants: true, old: 1000, queues: true },
         blows,
         takeovers: 0,
         // A namespace that was denied tries again after half a minute.

@@ -35,6 +35,7 @@ impl World {
             }
             self.check(number);
         }
+        self.hold_steps(number, tenant);
         if self.rng.chance(self.plan.kill_all * 10) {
             self.say(|_| format!("a caller of tenant {tenant} kills all"));
             self.counts.add(Count::KillAll);

@@ -17,4 +17,6 @@ pub(crate) enum Flaw {
     IgnoresRestarts,
     /// A replica that is cut off keeps claims that it doesn't know of, because their reply was lost.
     KeepsUnknownClaims,
+    /// A submission that can't be admitted, because its row is locked, is picked again in each round.
+    PicksTheSameAgain,
 }

@@ -94,7 +94,7 @@ impl World {
             ConfigMapOf::Gone
         };
         match self.truths.start(name, pod.uid, &self.cluster, self.plan.finalizer, on_whose) {
-            Ok(true) => {}
+            Ok(true) => self.check_admission(submission_of(name), attempt_of(name)),
             Ok(false) => self.counts.add(Count::StrayStarted),
             Err(wrong) => self.fail(wrong),
         }

@@ -9,12 +9,14 @@ mod adversary;
 mod cluster;
 mod counts;
 mod differential;
+mod fairness;
 mod flaw;
 mod kubelet;
 mod links;
 mod names;
 mod outside;
 mod plan;
+mod queues;
 mod replica;
 mod rng;
 mod run;
@@ -27,6 +29,8 @@ use clap::ValueEnum;
 use counts::{Count, Counts};
 
 const HISTORIES: u64 = 15_000;
+/// Hours of a site with queues.
+const HOURS: u64 = 2;
 /// Histories within which a flaw has to be found.
 const FLAWED: u64 = 5_000;
 
@@ -58,6 +62,12 @@ fn histories_from_new_seeds_end_with_the_true_outcomes() {
     let first = u64::from(uuid::Uuid::new_v4().as_fields().0) << 20;
     println!("seeds {first}..{}", first + HISTORIES);
     play(first);
+}
+
+#[test]
+fn hours_of_contention_are_shared_by_weight_and_no_tenant_starves_another() {
+    let hours = fairness::Hours::play(1, HOURS).unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!("{}", hours.table());
 }
 
 /// The checks find what they are for: with each of these faults of the gateway itself, a history goes wrong.

@@ -141,6 +141,7 @@ impl World {
         if self.rng.chance(self.plan.clock * 10) {
             self.clock_jumps();
         }
+        self.operator_steps();
         if self.rng.chance(self.plan.compact * 10) {
             self.say(|_| "changes so far are compacted away".to_owned());
             self.counts.add(Count::Compacted);

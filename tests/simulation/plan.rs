@@ -4,8 +4,9 @@
 use crate::{
     flaw::Flaw,
     names::MOST_ATTEMPTS,
+    queues::LARGEST,
     rng::Rng,
-    store::{Limits, Time},
+    store::{InQueue, Limits, QUEUES, Time},
 };
 
 /// The most tenants of a history.
@@ -34,6 +35,7 @@ pub(crate) struct Wanted {
     pub(crate) limits: Limits,
     /// Its driver ends only when it is killed, by its time limit at the latest.
     pub(crate) endless: bool,
+    pub(crate) in_queue: Option<InQueue>,
 }
 
 /// The probability of each event, in thousandths.
@@ -74,6 +76,11 @@ pub(crate) struct Plan {
     pub(crate) denied: u64,
     pub(crate) node: u64,
     pub(crate) restarts: u64,
+    /// Changes of the access file, if there are queues.
+    pub(crate) rules: u64,
+    pub(crate) hold: u64,
+    /// Whether there are queues.
+    pub(crate) queues: bool,
     /// Whether something stays bad when the other faults have ended.
     pub(crate) lasts: bool,
     /// What is wrong with the gateway itself.
@@ -84,7 +91,9 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let tenants = rng.pick(&[1, TENANTS]);
         // A crowd has more submissions than a replica has slots.
-        let count = if rng.chance(100) { 6 } else { 1 + rng.below(3) };
+        let queues = rng.chance(500);
+        let crowd = if queues { 300 } else { 100 };
+        let count = if rng.chance(crowd) { 6 } else { 1 + rng.below(3) };
         let wanted = (0..count).map(|_| {
             let limits = Limits {
                 start: rng.chance(200).then(|| 1_000 + rng.below(9_000)),
@@ -92,7 +101,13 @@ impl Plan {
                 infrastructure: rng.pick(&[0, 0, 1, 2]),
                 application: rng.pick(&[0, 0, 0, 1]),
             };
+            let in_queue = (queues && rng.chance(850)).then(|| InQueue {
+                queue: rng.below(QUEUES as u64) as usize,
+                priority: rng.pick(&[0, 0, 1, 2]),
+                cores: 1 + rng.below(LARGEST),
+            });
             Wanted {
+                in_queue,
                 tenant: rng.below(tenants) as usize,
                 before: rng.below(2) as usize,
                 beside: 1 + rng.below(2) as usize,
@@ -134,6 +149,9 @@ impl Plan {
             denied: maybe(10),
             node: maybe(100),
             restarts: maybe(100),
+            rules: maybe(60),
+            hold: maybe(60),
+            queues,
             lasts: rng.chance(400),
             flaw: None,
             wanted,
@@ -180,6 +198,9 @@ impl Plan {
             denied: 0,
             node: 0,
             restarts: 0,
+            rules: 0,
+            hold: 0,
+            queues: self.queues,
             lasts: false,
             flaw: self.flaw,
         };

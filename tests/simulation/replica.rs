@@ -1,12 +1,14 @@
 //! A replica: its session and lease, its claims, and the watch if it holds that lease. It does what `service/` and
 //! `workers/` do around the engine, one request at a time.
 
+mod admission;
 mod session;
 mod watch;
 mod work;
 
 use std::collections::BTreeSet;
 
+use admission::Rounds;
 pub(crate) use watch::Watch;
 use work::Task;
 
@@ -42,6 +44,7 @@ pub(crate) struct Replica {
     /// Those that it has resigned, until the database has answered.
     resigning: BTreeSet<LeaseName>,
     deadlines_at: Time,
+    rounds: Rounds,
     /// It can't reach the API server; another replica watches.
     cut_off: bool,
     elsewhere: bool,
@@ -82,6 +85,7 @@ impl World {
             1 => {
                 self.claim_steps(at);
                 self.overdue_steps(at);
+                self.admission_steps(at);
             }
             2 | 3 => self.hear(at),
             4 | 5 => self.work_steps(at),
@@ -103,12 +107,16 @@ impl World {
             Waiting::Deadlines if matches!(told, Told::Held(true)) => {
                 self.replicas[at].held.insert(LeaseName::Deadlines);
             }
+            Waiting::Queues if matches!(told, Told::Held(true)) => {
+                self.replicas[at].held.insert(LeaseName::Queues);
+            }
+            Waiting::Round => self.hear_of_round(at, request, told),
             Waiting::Resignation(name) if matches!(told, Told::Done) => {
                 self.replicas[at].resigning.remove(&name);
             }
             // It no longer waits for this answer.
             Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nothing => {}
-            Waiting::Deadlines | Waiting::Resignation(_) => {}
+            Waiting::Deadlines | Waiting::Queues | Waiting::Resignation(_) => {}
         }
     }
 }

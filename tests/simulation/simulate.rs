@@ -7,12 +7,14 @@ use clap::Parser;
 mod adversary;
 mod cluster;
 mod counts;
+mod fairness;
 mod flaw;
 mod kubelet;
 mod links;
 mod names;
 mod outside;
 mod plan;
+mod queues;
 mod replica;
 mod rng;
 mod run;
@@ -29,6 +31,9 @@ struct Arguments {
     /// The number of histories.
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
+    /// The number of hours of a site with queues, played first.
+    #[arg(long, default_value_t = 300)]
+    hours: u64,
     /// The seed of the first history; the others count up from it [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
@@ -48,6 +53,13 @@ fn main() -> ExitCode {
     let seed = arguments.seed.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0) << 20);
     println!("seed {seed}");
     let begun = Instant::now();
+    match fairness::Hours::play(seed, arguments.hours) {
+        Ok(hours) => print!("{}", hours.table()),
+        Err(wrong) => {
+            println!("{wrong}");
+            return ExitCode::FAILURE;
+        }
+    }
     match run::play_all(arguments.flaw, seed, arguments.histories) {
         Ok(counts) => {
             print!("{}", counts.table());

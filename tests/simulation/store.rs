@@ -2,6 +2,7 @@
 //!
 //! `differential/store.rs` plays the same histories on this model and on Postgres.
 
+mod queues;
 mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,8 @@ use sparkgate::submission::{KillCause, Placement, State, StateChange, engine};
 
 use crate::plan::TENANTS;
 
+use queues::Place;
+pub(crate) use queues::{InQueue, Picks, QUEUES, QueueRound};
 use row::in_words;
 pub(crate) use row::{Claimed, Limits, Row};
 
@@ -25,6 +28,7 @@ pub(crate) enum LeaseName {
     Replica(Session),
     Watch,
     Deadlines,
+    Queues,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +53,15 @@ pub(crate) struct Store {
     pub(crate) pause: Time,
     /// The submissions and attempts whose logs are archived.
     pub(crate) kept_logs: BTreeSet<(usize, i32)>,
+    /// The version of rounds of admissions.
+    pub(crate) round: u64,
+    pub(crate) paused: [bool; QUEUES],
+    /// The last admission of each tenant in a queue.
+    pub(crate) admissions: BTreeMap<(usize, usize), Time>,
 }
 
 impl Store {
-    pub(crate) fn accept(&mut self, limits: Limits, tenant: usize) -> usize {
+    pub(crate) fn accept(&mut self, limits: Limits, tenant: usize, in_queue: Option<InQueue>) -> usize {
         self.rows.push(Some(Row {
             tenant,
             cleared: false,
@@ -62,8 +71,11 @@ impl Store {
             past: Vec::new(),
             limits,
             retried: [0, 0],
-            deadline: limits.start.map(|limit| self.now + limit),
+            deadline: limits.start.filter(|_| in_queue.is_none()).map(|limit| self.now + limit),
             started_at: None,
+            place: in_queue.map(|of| Place::new(of, self.now)),
+            unadmitted: in_queue.is_some(),
+            held: false,
             kill: None,
             reason: None,
             message: None,
@@ -117,6 +129,7 @@ impl Store {
         let due = |row: &Row| {
             matches!(row.state, State::Queued | State::Launching | State::Killing)
                 && row.not_before.is_none_or(|at| at <= self.now)
+                && !row.waits()
         };
         let free = |number: &usize| self.row(*number).is_some_and(|row| due(row) && is_free(*number, row));
         let mut has_room = |number: &usize| {
@@ -128,7 +141,7 @@ impl Store {
         let mut claimed = Vec::new();
         for submission in numbers {
             let Some(row) = self.row_mut(submission) else { continue };
-            row.claimed_by = Some(session);
+            (row.claimed_by, row.unadmitted) = (Some(session), false);
             row.claim_epoch += 1;
             if row.state == State::Queued {
                 row.state = State::Launching;

@@ -151,7 +151,8 @@ impl Truths {
             let [(before, from), (attempt, to)] = [pair[0], pair[1]];
             let forwards = before == attempt && from.may_become(to);
             let anew = before + 1 == attempt && from.is_terminal() && to == State::Queued;
-            if !forwards && !anew {
+            let held_or_released = before == attempt && from == State::Queued && to == State::Queued;
+            if !forwards && !anew && !held_or_released {
                 return Err(format!(
                     "row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"
                 ));

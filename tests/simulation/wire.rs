@@ -14,7 +14,7 @@ use crate::{
     flaw::Flaw,
     names::submission_of,
     plan::TENANTS,
-    store::{Claimed, LEASE_TTL, LeaseName, Session, Time},
+    store::{Claimed, LEASE_TTL, LeaseName, Picks, QUEUES, QueueRound, Session, Time},
     world::World,
 };
 
@@ -26,6 +26,8 @@ pub(crate) enum Waiting {
     Task(u64),
     Watch,
     Deadlines,
+    Queues,
+    Round,
     Resignation(LeaseName),
     Nothing,
 }
@@ -49,6 +51,17 @@ pub(crate) enum Ask {
         busy: Vec<usize>,
     },
     KillOverdue,
+    ReadQueues {
+        heads: usize,
+        largest: [Option<u64>; QUEUES],
+        set_aside: Vec<usize>,
+    },
+    /// By the access file of this version.
+    Admit {
+        file: usize,
+        version: u64,
+        picks: Picks,
+    },
     Effect {
         submission: usize,
         attempt: i32,
@@ -71,6 +84,8 @@ pub(crate) enum Ask {
         kill: bool,
         delay: Time,
         why: Option<&'static str>,
+        /// There was no room: a submission in a queue needs another admission.
+        full: bool,
     },
     Live,
     Position,
@@ -90,6 +105,9 @@ pub(crate) enum Told {
     EffectResult(EffectResult),
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
+    Round(QueueRound),
+    /// `None` if the decision was void.
+    Admitted(Option<Vec<usize>>),
     Done,
     /// No answer: the request may have been carried out or not.
     Nothing,
@@ -235,10 +253,17 @@ impl World {
                 store.release(*submission, *claim);
                 Told::Done
             }
-            Ask::RetryLater { submission, claim, kill, delay, why } => {
+            Ask::RetryLater { submission, claim, kill, delay, why, full } => {
                 store.retry_later(*submission, *claim, *kill, *delay, *why);
+                if *full {
+                    store.return_to_queue(*submission, *claim);
+                }
                 Told::Done
             }
+            Ask::ReadQueues { heads, largest, set_aside } => {
+                Told::Round(store.queue_round(*heads, *largest, set_aside))
+            }
+            Ask::Admit { file, version, picks } => self.admit(session, *file, *version, picks),
             Ask::KeepAttempt { submission, attempt, claim } => {
                 Told::Kept(store.keep_attempt(*submission, *attempt, *claim))
             }

@@ -9,6 +9,7 @@ use crate::{
     links::Links,
     names::{MOST_ATTEMPTS, NAMES, name_of, submission_of},
     plan::{Plan, Refused, Wanted},
+    queues::Rules,
     replica::Replica,
     rng::Rng,
     store::{Store, Time},
@@ -43,6 +44,8 @@ pub(crate) struct World {
     pub(crate) links: Links,
     /// Until then the API server denies everything: the gateway's rights are missing, or the server's caches are empty.
     pub(crate) denied_until: Time,
+    /// What the access file has said of queues, with the newest last; empty without queues.
+    pub(crate) rules: Vec<Rules>,
     pub(crate) settling: bool,
     /// All changes after this version are reported to some replica. Earlier ones may not be: they are older than the
     /// latest list without a resume.
@@ -84,6 +87,10 @@ impl World {
         if plan.guarded.is_some() {
             counts.add(Count::Guarded);
         }
+        let rules = if plan.queues { vec![Rules::draw(&mut rng)] } else { Vec::new() };
+        if plan.queues {
+            counts.add(Count::WithQueues);
+        }
         let (replicas, links) = (vec![Replica::start(); plan.replicas], Links::new(plan.replicas));
         let start = 1_000_000;
         Self {
@@ -102,6 +109,7 @@ impl World {
             last_request: 0,
             links,
             denied_until: 0,
+            rules,
             settling: false,
             shown_from: 0,
             wrong: None,
@@ -120,10 +128,12 @@ impl World {
         if lasts {
             self.draw_what_lasts();
         }
+        self.settle_queues();
         if let Some(lasting) = self.links.lasting {
             self.until_settled(&format!("only this lasts: {lasting:?}"));
             self.say(|_| "nothing lasts any more".to_owned());
             self.end_what_lasted();
+            self.settle_queues();
         }
         self.until_settled("nothing disturbs any more");
     }
@@ -167,7 +177,7 @@ impl World {
     }
 
     fn accept(&mut self, wanted: Wanted) {
-        let number = self.store.accept(wanted.limits, wanted.tenant);
+        let number = self.store.accept(wanted.limits, wanted.tenant, wanted.in_queue);
         for _ in 0..NAMES {
             self.cluster.add(wanted.before, wanted.beside);
             self.truths.attempts.push(Attempt::default());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use sparkgate::{
     store::{
         Accepted, Cost, DatabaseSettings, Filter, InQueue, Largest, NewSubmission, Options, Place, QueueState,
-        ReachedBound, Scope, Store, replica,
+        ReachedBound, Scope, Store, WaitingHead, replica,
     },
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
@@ -57,12 +57,12 @@ async fn admitter(store: &Store) -> Uuid {
 }
 
 async fn places(store: &Store) -> Vec<Place> {
-    store.queue_round(10, &[]).await.unwrap().places
+    store.queue_round(10, &[], &[]).await.unwrap().places
 }
 
 /// Admits all that waits. Returns how many there were.
 async fn admit_all(store: &Store, session: Uuid) -> usize {
-    let round = store.queue_round(1000, &[]).await.unwrap();
+    let round = store.queue_round(1000, &[], &[]).await.unwrap();
     let picks =
         round.places.iter().flat_map(|place| &place.waiting).map(|one| (one.number, one.attempt)).collect::<Vec<_>>();
     store.admit((session, QUEUES), round.version, &picks).await.unwrap().unwrap().len()
@@ -106,7 +106,7 @@ async fn a_decision_for_an_older_round_admits_nothing(pool: PgPool) {
     for _ in 0..2 {
         accept(&store, "red", in_queue("night")).await;
     }
-    let round = store.queue_round(10, &[]).await.unwrap();
+    let round = store.queue_round(10, &[], &[]).await.unwrap();
     let picks: Vec<_> = round.places[0].waiting.iter().map(|one| (one.number, one.attempt)).collect();
     let admit = |pick: (i64, i32)| {
         let store = store.clone();
@@ -122,7 +122,7 @@ async fn a_replica_without_the_lease_admits_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let other = session(&store).await;
     accept(&store, "red", in_queue("night")).await;
-    let round = store.queue_round(10, &[]).await.unwrap();
+    let round = store.queue_round(10, &[], &[]).await.unwrap();
     let pick = (round.places[0].waiting[0].number, 1);
     assert_eq!(store.admit((other, QUEUES), round.version, &[pick]).await.unwrap(), None);
     let session = admitter(&store).await;
@@ -215,7 +215,7 @@ async fn figures_have_the_backlogs_of_queues(pool: PgPool) {
     }
     let held = accept(&store, "red", in_queue("day")).await;
     store.all().hold(&held, &Scope::installation(), ("corp:ann", None), None).await.unwrap();
-    let round = store.queue_round(1, &[]).await.unwrap();
+    let round = store.queue_round(1, &[], &[]).await.unwrap();
     let first = &round.places.iter().find(|place| place.tenant == "red" && place.queue == "night").unwrap().waiting[0];
     store.admit((session, QUEUES), round.version, &[(first.number, 1)]).await.unwrap().unwrap();
     sqlx::query("UPDATE submissions SET queued_at = now() - interval '1 hour'").execute(&pool).await.unwrap();
@@ -239,7 +239,7 @@ async fn a_learned_capacity_stays_until_another_one_is_learned(pool: PgPool) {
     assert!(store.set_queue_capacity(&capacity).await.unwrap());
     assert!(!store.set_queue_capacity(&capacity).await.unwrap(), "it is the same");
     assert_eq!(store.queue_board().await.unwrap().1, capacity);
-    assert_eq!(store.queue_round(1, &[]).await.unwrap().capacity, capacity);
+    assert_eq!(store.queue_round(1, &[], &[]).await.unwrap().capacity, capacity);
 }
 
 #[sqlx::test]
@@ -288,7 +288,7 @@ async fn a_move_to_another_queue_makes_earlier_decisions_void(pool: PgPool) {
     let store = Store::new(pool.clone());
     let session = admitter(&store).await;
     let id = accept(&store, "red", in_queue("day")).await;
-    let round = store.queue_round(10, &[]).await.unwrap();
+    let round = store.queue_round(10, &[], &[]).await.unwrap();
     let pick = (round.places[0].waiting[0].number, 1);
     let (all, everyone, by) = (store.all(), Scope::installation(), ("corp:ann", None));
     let from = all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
@@ -365,8 +365,69 @@ async fn what_is_larger_than_a_cap_is_passed_over(pool: PgPool) {
         accept(&store, "red", InQueue { cost, ..in_queue("night") }).await;
     }
     let largest = Largest { queue: "night".to_owned(), millicores: Some(8000), extended: gpu(2), ..Largest::default() };
-    let places = store.queue_round(10, &[largest]).await.unwrap().places;
-    assert_eq!(places[0].waiting.iter().map(|one| one.millicores).collect::<Vec<_>>(), [2000]);
+    let cores = |all: &[WaitingHead]| all.iter().map(|one| one.millicores).collect::<Vec<_>>();
+    let places = store.queue_round(10, &[largest], &[]).await.unwrap().places;
+    assert_eq!((cores(&places[0].waiting), cores(&places[0].passed_over)), (vec![2000], vec![9000, 1000]));
+    let places = store.queue_round(10, &[], &[]).await.unwrap().places;
+    assert_eq!((cores(&places[0].waiting), cores(&places[0].passed_over)), (vec![9000, 1000, 2000], vec![]));
+}
+
+async fn backlog(store: &Store) -> (i64, i64) {
+    let backlogs = store.queue_backlogs().await.unwrap();
+    assert!(backlogs.iter().all(|backlog| (backlog.queue.as_str(), backlog.tenant.as_str()) == ("night", "red")));
+    backlogs.first().map_or((0, 0), |backlog| (backlog.waiting, backlog.held))
+}
+
+/// Each way into a queue and out of it counts, and adding up changes nothing.
+#[sqlx::test]
+async fn the_backlog_of_a_queue_counts_what_waits(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (session, all, everything) = (admitter(&store).await, store.all(), Scope::installation());
+    crate::support::accept(&store, "pod-1").await;
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        ids.push(accept(&store, "red", InQueue { timeout: Some(3600), ..in_queue("night") }).await);
+    }
+    assert_eq!(backlog(&store).await, (6, 0));
+    all.hold(&ids[5], &everything, ("corp:ann", None), None).await.unwrap();
+    all.hold(&ids[4], &everything, ("corp:ann", None), None).await.unwrap();
+    assert_eq!(backlog(&store).await, (4, 2));
+    assert!(store.is_backlog_full("night", 6).await.unwrap(), "held ones count");
+    all.release_held(&ids[5], &everything, None).await.unwrap();
+    all.request_kill(&ids[4], &everything, None).await.unwrap();
+    all.request_kill(&ids[3], &everything, None).await.unwrap();
+    assert_eq!(backlog(&store).await, (4, 0));
+    sqlx::query("UPDATE submissions SET queue_deadline = now() - interval '1 s' WHERE id = $1")
+        .bind(ids[2].as_str())
+        .execute(&pool)
+        .await
+        .unwrap();
+    store.end_overdue_waits(10, None).await.unwrap();
+    assert_eq!(backlog(&store).await, (3, 0));
+    let round = store.queue_round(1, &[], &[]).await.unwrap();
+    let pick = (round.places[0].waiting[0].number, 1);
+    assert_eq!(store.admit((session, QUEUES), round.version, &[pick]).await.unwrap().unwrap().len(), 1);
+    assert_eq!(backlog(&store).await, (2, 0));
+    let claimed = store.claim(session, 10, &[], &[]).await.unwrap();
+    let claimed = claimed.into_iter().find(|claimed| claimed.id == ids[0]).unwrap();
+    store.wait_for_room(&claimed, "QuotaExceeded", "full").await.unwrap();
+    assert_eq!(backlog(&store).await, (3, 0), "it waits again");
+    assert!(store.add_up_backlogs(100).await.unwrap() > 10);
+    assert_eq!((backlog(&store).await, store.add_up_backlogs(100).await.unwrap()), ((3, 0), 0));
+    admit_all(&store, session).await;
+    assert_eq!(backlog(&store).await, (0, 0));
+    let lost = StateChange::Ended(Outcome::pod_gone());
+    let claimed = store.claim(session, 10, &[], &[]).await.unwrap();
+    let claimed = claimed.into_iter().find(|claimed| claimed.id == ids[1]).unwrap();
+    store.record_pod(&ids[1], 1, claimed.epoch, "u").await.unwrap();
+    assert!(store.advance(&ids[1], 1, None, &lost, &Placement::default()).await.unwrap());
+    assert_eq!(backlog(&store).await, (1, 0), "another attempt waits");
+    let kept: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM submissions WHERE queue_rank IS NOT NULL AND state = 'QUEUED'")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert_eq!(kept, 1);
 }
 
 /// Queues submissions of each of these tenants, in queues of the same names.
@@ -409,12 +470,12 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
     assert!(store.acquire_lease(QUEUES, session, Duration::from_secs(25)).await.unwrap());
     // Plans of an empty table.
-    assert!(store.queue_round(4, &[]).await.unwrap().places.is_empty());
+    assert!(store.queue_round(4, &[], &[]).await.unwrap().places.is_empty());
     assert!(store.claim(session, 16, &[], &[]).await.unwrap().is_empty());
     fill(&pool, 200, 500).await;
     publish_statistics(&pool).await;
     let before = rows_read(&pool).await;
-    let round = store.queue_round(4, &[]).await.unwrap();
+    let round = store.queue_round(4, &[], &[]).await.unwrap();
     assert_eq!(round.places.len(), 200);
     assert!(round.places.iter().all(|place| place.waiting.len() == 4 && place.has_more));
     assert!(store.claim(session, 16, &[], &[]).await.unwrap().is_empty());
@@ -424,7 +485,55 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     let id: SubmissionId = "driver-20260101000000-099999".parse().unwrap();
     let standing = store.all().document(&id, &Default::default()).await.unwrap().unwrap().standing.unwrap();
     assert_eq!(standing.ahead, Some(498));
+    let backlogs = store.queue_backlogs().await.unwrap();
+    assert!(backlogs.len() == 200 && backlogs.iter().all(|backlog| (backlog.waiting, backlog.held) == (499, 0)));
+    assert!(store.is_backlog_full("queue-1", 499).await.unwrap());
     store.close().await;
     let read = rows_read(&pool).await - before;
     assert!(read < 6000, "{read} rows were read");
+}
+
+/// A backlog that an operator holds costs the others nothing.
+#[sqlx::test]
+async fn rounds_read_no_held_submissions(options: PgPoolOptions, its: PgConnectOptions) {
+    let pool = options.max_connections(1).connect_with(its).await.unwrap();
+    sqlx::query("ALTER TABLE submissions SET (autovacuum_enabled = off)").execute(&pool).await.unwrap();
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let store = Store::connect(&DatabaseSettings { url, max_connections: 3 }).await.unwrap();
+    fill(&pool, 2, 2000).await;
+    let in_queue = Filter { tenant: Some("tenant-1".to_owned()), ..Filter::default() };
+    assert_eq!(store.all().hold_all(&in_queue, ("corp:ann", None), None).await.unwrap(), 2000);
+    store.close().await;
+    publish_statistics(&pool).await;
+    let before = rows_read(&pool).await;
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let store = Store::connect(&DatabaseSettings { url, max_connections: 3 }).await.unwrap();
+    let places = store.queue_round(4, &[], &[]).await.unwrap().places;
+    let waiting: Vec<_> = places.iter().map(|place| (place.queue.as_str(), place.waiting.len())).collect();
+    assert_eq!(waiting, [("queue-1", 0), ("queue-2", 4)]);
+    store.close().await;
+    let read = rows_read(&pool).await - before;
+    assert!(read < 100, "{read} rows were read");
+}
+
+/// A transaction that is open for hours keeps only the rows waiting that it has locked.
+#[sqlx::test]
+async fn a_locked_row_is_left_out_and_others_are_read_in_its_place(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let session = admitter(&store).await;
+    let ids = [accept(&store, "red", in_queue("night")).await, accept(&store, "red", in_queue("night")).await];
+    let mut locks = pool.acquire().await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM submissions ORDER BY number LIMIT 1 FOR UPDATE")
+        .execute(&mut *locks)
+        .await
+        .unwrap();
+    let round = store.queue_round(1, &[], &[]).await.unwrap();
+    let locked = round.places[0].waiting[0].number;
+    let admitted = store.admit((session, QUEUES), round.version, &[(locked, 1)]).await.unwrap().unwrap();
+    assert!(admitted.is_empty(), "another transaction has locked it");
+    let round = store.queue_round(1, &[], &[locked]).await.unwrap();
+    let next = round.places[0].waiting[0].number;
+    let admitted = store.admit((session, QUEUES), round.version, &[(next, 1)]).await.unwrap().unwrap();
+    assert_eq!(admitted[0].id, ids[1].as_str());
+    sqlx::raw_sql("ROLLBACK").execute(&mut *locks).await.unwrap();
 }

@@ -154,3 +154,37 @@ pub(crate) async fn vacuum(connection: &mut PgConnection) -> anyhow::Result<()> 
     }
     Ok(())
 }
+
+/// Returns the name of a queue.
+pub(crate) fn queue(number: usize) -> String {
+    format!("queue-{number}")
+}
+
+/// Adds submissions that wait for their admission in `queues` queues, each with a tenant, numbered from `first` on.
+pub(crate) async fn waiting(database: &Database, first: usize, count: usize, queues: usize) -> anyhow::Result<()> {
+    let mut connection = database.connect().await?;
+    sqlx::query(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at, tenant,
+             queue, priority, queue_rank, claimed_by, cost_pods, cost_millicores, cost_memory_bytes, cost_driver_millicores,
+             cost_driver_memory_bytes)
+         SELECT 'driver-20261121000000-' || lpad(n::text, 6, '0'), n, 'QUEUED', $4, '4.3.0', 'bench', 'default', '{}', now(),
+             'tenant-' || n % $3, 'queue-' || n % $3, 0, n, '00000000-0000-0000-0000-000000000002', 3, 3000, 3221225472, 1000,
+             1073741824
+         FROM generate_series($1, $1 + $2 - 1) AS n",
+    )
+    .bind(i64::try_from(first)?)
+    .bind(i64::try_from(count)?)
+    .bind(i64::try_from(queues)?)
+    .bind(Json(serde_json::json!({})))
+    .execute(&mut connection)
+    .await?;
+    settle(&mut connection).await
+}
+
+/// Lets the admitted submissions wait for their admission again.
+pub(crate) async fn wait_again(database: &Database) -> anyhow::Result<()> {
+    let again = "UPDATE submissions SET state = 'QUEUED', admitted_at = NULL, queue_rank = number,
+            claimed_by = '00000000-0000-0000-0000-000000000002' WHERE queue IS NOT NULL AND admitted_at IS NOT NULL";
+    sqlx::query(again).execute(&mut database.connect().await?).await?;
+    Ok(())
+}

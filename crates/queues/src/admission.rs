@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     future::ready,
-    sync::{Arc, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use super::{
 use sparkgate_access as access;
 use sparkgate_common::error::{Error, error_chain};
 use sparkgate_metrics::{metrics, text};
-use sparkgate_store::{QueueRound, QueueState, WaitingHead};
+use sparkgate_store::{Place, QueueRound, QueueState, WaitingHead};
 use sparkgate_submission::queues::{Amounts, Candidate, Queue, Snapshot, Tenant, WaitReason, decide};
 
 /// The lease of the replica that admits.
@@ -34,8 +34,12 @@ const AFTER_A_FAULT: Duration = Duration::from_secs(1);
 /// Interval at which submissions are ended that waited too long, and old admissions are deleted.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 const CLEANED_UP_AT_ONCE: u32 = 500;
+const ADDED_UP_AT_ONCE: u32 = 10_000;
 /// How long the numbers of a reason may be old.
 const REASON: Duration = Duration::from_secs(15);
+/// For how long a submission that was picked and couldn't be admitted is left out: another transaction has locked its row, and others
+/// would wait for it in vain.
+const SET_ASIDE: Duration = Duration::from_secs(5);
 /// Interval of looks for submissions in queues while the file has none.
 const LEFT_OVER: Duration = Duration::from_secs(60);
 
@@ -107,6 +111,7 @@ impl Queues {
 
     async fn clean_up(&self) -> Result<(), Error> {
         self.store.forget_admissions(CLEANED_UP_AT_ONCE).await?;
+        while self.store.add_up_backlogs(ADDED_UP_AT_ONCE).await? >= u64::from(ADDED_UP_AT_ONCE) {}
         let Some(until) = self.clock.believed_until("deadlines").await? else { return Ok(()) };
         let ended = self.store.end_overdue_waits(CLEANED_UP_AT_ONCE, Some(until)).await?;
         if ended > 0 {
@@ -124,7 +129,8 @@ impl Queues {
     pub async fn round(&self) -> Result<Rest, Error> {
         let tenancy = self.access.current();
         let queues = tenancy.access().queues();
-        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
+        let set_aside: Vec<_> = self.set_aside().keys().copied().collect();
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues)), &set_aside).await?;
         self.note_capacity(&read.capacity);
         let decision = decide(&snapshot(&read, queues), ADMITTED_AT_ONCE);
         let heads = heads(&read);
@@ -135,6 +141,9 @@ impl Queues {
             let Some(admitted) = self.store.admit((session, LEASE), read.version, &picks).await? else {
                 return Ok(Rest::More);
             };
+            let is_admitted = |number: &i64| admitted.iter().any(|one| one.number == *number);
+            let left = picks.iter().map(|(number, _)| *number).filter(|number| !is_admitted(number));
+            self.set_aside().extend(left.map(|number| (number, Instant::now() + SET_ASIDE)));
             for one in &admitted {
                 let (submission, attempt, queue, tenant) = (&one.id, one.attempt, &one.queue, &one.tenant);
                 tracing::info!(submission, attempt, queue, tenant, waited = one.waited_seconds, "submission admitted");
@@ -151,6 +160,13 @@ impl Queues {
             true => Rest::Nothing,
             false => Rest::Waits,
         })
+    }
+
+    /// Returns the submissions that are left out for now, and until when.
+    fn set_aside(&self) -> MutexGuard<'_, HashMap<i64, Instant>> {
+        let mut set_aside = self.set_aside.lock().unwrap_or_else(PoisonError::into_inner);
+        set_aside.retain(|_, until| *until > Instant::now());
+        set_aside
     }
 
     /// Writes reasons that have changed; those whose numbers alone have changed, only now and then.
@@ -193,9 +209,12 @@ pub enum Rest {
 }
 
 /// Returns the next submissions by their numbers, with their queues.
-fn heads(read: &QueueRound) -> HashMap<i64, (&str, &WaitingHead)> {
-    let each = read.places.iter().flat_map(|place| place.waiting.iter().map(|one| (place.queue.as_str(), one)));
-    each.map(|(queue, one)| (one.number, (queue, one))).collect()
+fn heads<'a>(read: &'a QueueRound) -> HashMap<i64, (&'a str, &'a WaitingHead)> {
+    let of_place = |place: &'a Place| {
+        let heads = place.passed_over.iter().chain(&place.waiting);
+        heads.map(|one| (one.number, (place.queue.as_str(), one)))
+    };
+    read.places.iter().flat_map(of_place).collect()
 }
 
 /// Returns a queue without submissions.
@@ -214,12 +233,19 @@ pub(crate) fn snapshot(read: &QueueRound, rules: &access::Queues) -> Snapshot {
     let mut queues = BTreeMap::<String, Queue>::new();
     for place in &read.places {
         let queue = queues.entry(place.queue.clone()).or_insert_with(|| empty_queue(read, rules, &place.queue));
-        let waiting = place.waiting.iter().map(|one| Candidate {
+        // Those that cost too much only get their reason.
+        let waiting = place.passed_over.iter().chain(&place.waiting).map(|one| Candidate {
             number: one.number,
             cost: waiting_cost(one),
             waited: Duration::try_from_secs_f64(one.waited_seconds).unwrap_or_default(),
         });
-        let tenant = Tenant { running: running(place), waiting: waiting.collect(), has_more: place.has_more };
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+        let tenant = Tenant {
+            running: running(place),
+            since_admission: place.since_admission.map(seconds),
+            waiting: waiting.collect(),
+            has_more: place.has_more,
+        };
         queue.tenants.insert(place.tenant.clone(), tenant);
     }
     let capacity = rules.capacity_with(&Amounts::from_map(&read.capacity));

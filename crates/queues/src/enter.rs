@@ -147,7 +147,7 @@ impl Queues {
         tenant: &str,
         cost: &Cost,
     ) -> Result<(), Error> {
-        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues))).await?;
+        let read = self.store.queue_round(HEADS, &largest(queues, &self.capacity(queues)), &[]).await?;
         let mut snapshot = snapshot(&read, queues);
         snapshot.queues.entry(queue.name.clone()).or_insert_with(|| empty_queue(&read, queues, &queue.name));
         let reason = match outlook(snapshot, &queue.name, tenant, amounts_of(cost)) {

@@ -39,7 +39,7 @@ impl Queues {
         if queues.is_empty() {
             return Ok(());
         }
-        let read = self.store.queue_round(0, &[]).await?;
+        let read = self.store.queue_round(0, &[], &[]).await?;
         self.note_capacity(&read.capacity);
         let (capacity, metrics) = (self.capacity(queues), metrics());
         for queue in queues.iter() {

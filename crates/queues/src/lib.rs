@@ -44,6 +44,8 @@ pub struct Queues {
     explained: Mutex<HashMap<i64, Instant>>,
     /// What was learned of the capacity, as it was read last.
     learned: Mutex<Amounts>,
+    /// Submissions that couldn't be admitted, by their numbers, and until when others are admitted in their place.
+    set_aside: Mutex<HashMap<i64, Instant>>,
 }
 
 impl Queues {
@@ -55,6 +57,16 @@ impl Queues {
         wakeups: Arc<Wakeups>,
     ) -> Self {
         let clock = DatabaseClock::new(store.clone());
-        Self { store, cluster, access, leases, wakeups, clock, explained: Mutex::default(), learned: Mutex::default() }
+        Self {
+            store,
+            cluster,
+            access,
+            leases,
+            wakeups,
+            clock,
+            explained: Mutex::default(),
+            learned: Mutex::default(),
+            set_aside: Mutex::default(),
+        }
     }
 }

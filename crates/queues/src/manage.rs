@@ -40,8 +40,6 @@ pub struct QueueOverview {
     /// How many wait, not counting held ones.
     pub waiting: u64,
     pub held: u64,
-    /// How many seconds the first of those that wait has waited.
-    pub oldest: Option<f64>,
     /// The tenants that the caller may read, by name.
     pub tenants: BTreeMap<String, TenantInQueue>,
 }
@@ -64,7 +62,7 @@ impl Queues {
         if queues.is_empty() {
             return Ok(Vec::new());
         }
-        let (read, backlogs) = (self.store.queue_round(0, &[]).await?, self.store.queue_backlogs().await?);
+        let (read, backlogs) = (self.store.queue_round(0, &[], &[]).await?, self.store.queue_backlogs().await?);
         let tenants = caller.tenants();
         self.note_capacity(&read.capacity);
         let (weights, capacity) = (queues.weights(), self.capacity(queues));
@@ -103,7 +101,6 @@ impl Queues {
                     beyond: Amounts::default(),
                     waiting: 0,
                     held: 0,
-                    oldest: None,
                     tenants: BTreeMap::new(),
                 };
                 for place in read.places.iter().filter(|place| place.queue == queue.name) {
@@ -117,7 +114,6 @@ impl Queues {
                     let (waiting, held) = (backlog.waiting.unsigned_abs(), backlog.held.unsigned_abs());
                     overview.waiting += waiting;
                     overview.held += held;
-                    overview.oldest = overview.oldest.into_iter().chain(backlog.oldest).reduce(f64::max);
                     if tenants.contains(&backlog.tenant.as_str()) {
                         let tenant = overview.tenants.entry(backlog.tenant.clone()).or_default();
                         (tenant.waiting, tenant.held) = (waiting, held);

@@ -30,3 +30,6 @@ pub(super) fn queue_rank(of: &str) -> String {
 pub(super) fn rank_with(of: &str, priority: impl fmt::Display) -> String {
     format!("({of}.number - {priority} * 1000000)")
 }
+
+/// The `queue_rank` of held submissions. The index has them behind all that wait, so rounds read none of them.
+pub(super) const HELD_RANK: &str = "9223372036854775807";

@@ -4,8 +4,9 @@
 //! next. Its result is a [`Round`]. The rule has no clock and no randomness.
 //!
 //! Queues share the capacity by weight, by dominant resources: the next place belongs to the queue whose largest share of any resource is
-//! the smallest in proportion to its weight. Within a queue, tenants share equally in the same way. Within a tenant, priority decides, and
-//! the order of acceptance among equals ([`rank`]). What a queue doesn't use is lent to the others. Nothing is preempted.
+//! the smallest in proportion to its weight. Within a queue, tenants share equally in the same way. Among equals, it is the turn of the one
+//! whose last admission is longest ago: not of the longest backlog. Within a tenant, priority decides, and the order of acceptance among
+//! equals ([`rank`]). What a queue doesn't use is lent to the others. Nothing is preempted.
 
 mod amounts;
 mod decide;
@@ -73,6 +74,8 @@ impl Default for Queue {
 pub struct Tenant {
     /// What its admitted submissions use.
     pub running: Amounts,
+    /// How long ago its last admission was, if it had one.
+    pub since_admission: Option<Duration>,
     /// Its next submissions, in their order.
     pub waiting: Vec<Candidate>,
     /// More of them wait than the snapshot has.

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers, world::Setting};
+use super::{chaos::Blows, oracle::Verdict, queues::Seen, takeover::Takeovers, world::Setting};
 
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     /// The actions of others on pods, with their counts.
     pub(crate) acts: BTreeMap<String, usize>,
+    pub(crate) queues: Option<Seen>,
     pub(crate) jobs: u32,
     pub(crate) accepted: usize,
     pub(crate) in_doubt: usize,
@@ -45,6 +46,12 @@ impl fmt::Display for Report {
         line("replicas", self.replicas.to_string())?;
         let tenants = if self.setting.tenants { "5, 3 of them bad neighbours" } else { "1" };
         line("tenants", tenants.to_owned())?;
+        if let Some(Seen { files, samples, full, admitted, running, violations, .. }) = &self.queues {
+            line("queues: changes of the access file", files.to_string())?;
+            line("  samples, of those with a full queue", format!("{samples}, {full}"))?;
+            line("  admitted at once, running at once", format!("{admitted}, {running} at most"))?;
+            line("  over a cap", violations.len().to_string())?;
+        }
         line("submissions from before", self.setting.old.to_string())?;
         line("replicas killed (SIGKILL)", format!("{}, {} starts in all", blows.kills, self.starts))?;
         line("replicas stopped for 4 to 8 s", blows.pauses.to_string())?;

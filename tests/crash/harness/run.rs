@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use sparkgate_testing::guard::guard;
+use sparkgate_testing::{dice::Dice, guard::guard};
 use tokio::time::Instant;
 
 use super::{
@@ -51,9 +51,17 @@ impl Run {
                 self.say(began, &format!("{accepted} accepted"));
             }
         };
+        let queues = world.queues.clone();
+        let caps = async {
+            if let Some(queues) = &queues {
+                queues.storm(Dice::new(self.seed, "queues"), self.blows.time()).await;
+            }
+        };
         tokio::select! {
             () = progress => {}
-            _ = async { tokio::join!(clients.submit_all(self.jobs, self.blows.time()), storm(&mut world, &self.blows)) } => {}
+            _ = async {
+                tokio::join!(clients.submit_all(self.jobs, self.blows.time()), storm(&mut world, &self.blows), caps)
+            } => {}
         }
 
         world.calm().await;
@@ -64,6 +72,8 @@ impl Run {
         let takeovers = takeover::measure(&world, self.takeovers).await;
         self.say(began, "judging");
         let mut verdict = judge(&mut world, Unseen::Never).await;
+        let queues = world.queues.as_ref().map(|queues| queues.seen().clone());
+        verdict.violations.extend(queues.iter().flat_map(|seen| seen.violations.clone()));
         verdict.violations.extend(readers.judge(&world, READERS).await);
 
         let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
@@ -71,6 +81,7 @@ impl Run {
         let acts = world.deeds.lock().unwrap().counts.clone();
         Report {
             acts,
+            queues,
             seed: self.seed,
             jobs: self.jobs,
             accepted: book.accepted.len(),

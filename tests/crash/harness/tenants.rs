@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::chaos::Blows;
+use super::{chaos::Blows, queues::queue_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tenant {
@@ -67,14 +67,18 @@ impl Tenant {
     }
 }
 
-/// Writes the access file of a world, and returns its path.
-pub(crate) fn access_file(world: &str) -> String {
+/// Writes the access file of a world, with or without queues, and returns its path.
+pub(crate) fn access_file(world: &str, queues: Option<&str>) -> String {
     let mut text = "authentication: {}\nlimits: {writes: 100000/s, reads: 100000/s}\ntenants:\n".to_owned();
     for tenant in Tenant::ALL {
-        text += &format!("  {}: {{namespaces: [{}]}}\n", tenant.name(), tenant.namespace(world));
+        let default = queues.map_or_else(String::new, |_| format!(", defaultQueue: {}", queue_of(tenant)));
+        text += &format!("  {}: {{namespaces: [{}]{default}}}\n", tenant.name(), tenant.namespace(world));
     }
+    text += queues.unwrap_or_default();
     let path = guard().directory().join(format!("{world}.access.yaml"));
-    std::fs::write(&path, text).unwrap();
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, &path).unwrap();
     path.display().to_string()
 }
 

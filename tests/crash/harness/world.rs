@@ -8,7 +8,7 @@ use std::{
 
 use kube::Client;
 use sparkgate_testing::webhook::{Conduct, Webhook};
-use sparkgate_testing::{dice::Dice, process::until};
+use sparkgate_testing::{dice::Dice, guard::guard, process::until};
 use sqlx::PgPool;
 use tokio::{
     sync::watch,
@@ -22,6 +22,7 @@ use super::{
     history::History,
     http::Gateway,
     kubelet::Kubelet,
+    queues::Queues,
     replica::Replica,
     servers::{Borrowed, borrow, grant},
     tenants::{self, Neighbours, Tenant},
@@ -35,6 +36,8 @@ pub(crate) struct Setting {
     pub(crate) tenants: bool,
     /// Submissions that ended before the run.
     pub(crate) old: u32,
+    /// Whether the tenants have queues.
+    pub(crate) queues: bool,
 }
 
 pub(crate) struct World {
@@ -45,6 +48,7 @@ pub(crate) struct World {
     pub(crate) namespaces: Vec<String>,
     pub(crate) history: History,
     pub(crate) neighbours: Option<Neighbours>,
+    pub(crate) queues: Option<Arc<Queues>>,
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) clients: Clients,
     pub(crate) truth: Arc<Truth>,
@@ -87,8 +91,12 @@ impl World {
         let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         options.extend(["--namespaces".to_owned(), namespaces.join(",")]);
         let (mut credentials, mut neighbours) = (None, None);
+        let queues = (setting.tenants && setting.queues).then(|| Queues::begin(&namespace));
         if setting.tenants {
-            options.extend(["--access-file".to_owned(), tenants::access_file(&namespace)]);
+            let file = guard().directory().join(format!("{namespace}.access.yaml"));
+            let file =
+                if queues.is_some() { file.display().to_string() } else { tenants::access_file(&namespace, None) };
+            options.extend(["--access-file".to_owned(), file]);
             let postgres = &servers.both().postgres;
             let url = postgres.url(&namespace, postgres.port).unwrap();
             credentials = Some(tenants::credentials(&program, &url).await);
@@ -126,12 +134,16 @@ impl World {
         let gateways = started.iter().map(gateway).collect();
         let clients = Clients::new(seed, namespace.clone(), gateways, setting.tenants);
         tasks.spawn(hurry(pool.clone()));
+        if let Some(queues) = &queues {
+            tasks.spawn(queues.clone().watch(pool.clone(), truth.clone()));
+        }
         let world = Self {
             seed,
             namespace,
             namespaces,
             history,
             neighbours,
+            queues,
             replicas: started,
             clients,
             truth,

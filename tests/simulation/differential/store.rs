@@ -1,10 +1,13 @@
 //! Compares the model store with Postgres.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, DEFAULT_TENANT, NewSubmission, Options, Scope, Scoped, Task, replica},
+    store::{self, Cost, DEFAULT_TENANT, Largest, NewSubmission, Options, Scope, Scoped, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -12,11 +15,14 @@ use uuid::Uuid;
 
 use crate::{
     rng::Rng,
-    store::{Claimed, LeaseName, Limits, Session, Store},
+    store::{Claimed, InQueue, LeaseName, Limits, QUEUES, Session, Store},
 };
 
 /// The tenants of the model, by their numbers.
 const TENANTS: [&str; 2] = [DEFAULT_TENANT, "other"];
+/// The queues of the model.
+const QUEUE_NAMES: [&str; QUEUES] = ["night", "day"];
+const QUEUE_LEASE: &str = "queues";
 const HISTORIES: u64 = 40;
 const OPERATIONS: usize = 80;
 /// The longest duration of a lease, which is longer than a history takes.
@@ -33,15 +39,19 @@ struct Both {
     ids: Vec<SubmissionId>,
     /// Every claim that was ever returned, with the model's counterpart.
     claims: Vec<(Claimed, store::Claimed)>,
+    /// The submissions of the model by their real numbers.
+    numbers: HashMap<i64, usize>,
 }
 
 #[sqlx::test]
 async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
     for seed in 0..HISTORIES {
-        sqlx::query("TRUNCATE submissions, submission_events, manifests, leases, watch_positions CASCADE")
-            .execute(&pool)
-            .await
-            .unwrap();
+        sqlx::query(
+            "TRUNCATE submissions, submission_events, manifests, leases, watch_positions, queue_backlogs CASCADE",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
         let mut both = Both {
             rng: Rng::new(seed),
             model: Store { now: 1, pause: 10_000, ..Store::default() },
@@ -49,6 +59,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
             pool: pool.clone(),
             ids: Vec::new(),
             claims: Vec::new(),
+            numbers: HashMap::new(),
         };
         for number in 0..OPERATIONS {
             both.model.now += 1;
@@ -62,7 +73,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
 
 impl Both {
     async fn operation(&mut self) -> String {
-        match self.rng.below(18) {
+        match self.rng.below(22) {
             0 => self.accept().await,
             1 => self.acquire().await,
             2 => self.renew().await,
@@ -81,6 +92,8 @@ impl Both {
             13 => self.limits_pass().await,
             14 => self.of_tenant().await,
             15 => self.archive().await,
+            16 | 17 => self.round().await,
+            18 => self.hold().await,
             _ => self.others().await,
         }
     }
@@ -101,7 +114,13 @@ impl Both {
     async fn accept(&mut self) -> String {
         let (drawn, tenant) = (self.real.draw().await.unwrap(), self.tenant());
         let id = drawn.id.clone();
+        self.numbers.insert(drawn.number, self.ids.len());
         self.ids.push(id.clone());
+        let in_queue = self.rng.chance(500).then(|| InQueue {
+            queue: self.rng.below(QUEUES as u64) as usize,
+            priority: self.rng.pick(&[0, 0, 1]),
+            cores: 1 + self.rng.below(4),
+        });
         let new = NewSubmission {
             drawn,
             request: CreateSubmissionRequest::default(),
@@ -118,7 +137,13 @@ impl Both {
             actor: None,
             options: Options::default(),
             bounds: Default::default(),
-            queue: None,
+            queue: in_queue.map(|of| store::InQueue {
+                queue: QUEUE_NAMES[of.queue].to_owned(),
+                priority: of.priority,
+                cost: Cost { pods: 1, millicores: of.cores as i64, ..Cost::default() },
+                max_queued: None,
+                timeout: None,
+            }),
             trace: None,
             fingerprint: Vec::new(),
             origins: Default::default(),
@@ -135,7 +160,7 @@ impl Both {
         let seconds = |limit: Option<u64>| limit.map(|limit| (limit / 1000) as i32);
         sqlx::query(
             "UPDATE submissions SET start_timeout = $2, run_timeout = $3, max_retries_infrastructure = $4,
-                 max_retries_application = $5, deadline = created_at + make_interval(secs => $2) WHERE id = $1",
+                 max_retries_application = $5, deadline = CASE WHEN queue IS NULL THEN created_at + make_interval(secs => $2) END WHERE id = $1",
         )
         .bind(id.as_str())
         .bind(seconds(limits.start))
@@ -145,12 +170,17 @@ impl Both {
         .execute(&self.pool)
         .await
         .unwrap();
-        format!("accept {}, {limits:?}, of tenant {tenant}", self.model.accept(limits, tenant))
+        format!("accept {}, {limits:?}, of tenant {tenant}", self.model.accept(limits, tenant, in_queue))
     }
 
     async fn acquire(&mut self) -> String {
         let (holder, ttl) = (self.session(), self.duration());
-        let name = self.rng.pick(&[LeaseName::Replica(holder), LeaseName::Replica(holder), LeaseName::Watch]);
+        let name = self.rng.pick(&[
+            LeaseName::Replica(holder),
+            LeaseName::Replica(holder),
+            LeaseName::Watch,
+            LeaseName::Queues,
+        ]);
         let real = self.real.acquire_lease(&lease(name), uuid(holder), millis(ttl)).await.unwrap();
         let model = self.model.acquire_lease(name, holder, ttl);
         let done = format!("acquire {name:?} for {holder}, {ttl} ms");
@@ -315,6 +345,71 @@ impl Both {
         }
     }
 
+    /// Reads the queues, and admits some of what waits, for this round or for an older one.
+    async fn round(&mut self) -> String {
+        let (session, most) = (self.session(), 1 + self.rng.below(4));
+        let numbers = self.numbers.clone().into_iter();
+        let aside: Vec<_> = numbers.filter(|_| self.rng.chance(100)).collect();
+        let largest = QUEUE_NAMES.map(|queue| Largest {
+            queue: queue.to_owned(),
+            millicores: Some(most as i64),
+            ..Largest::default()
+        });
+        let real = self
+            .real
+            .queue_round(2, &largest, &aside.clone().into_iter().map(|(real, _)| real).collect::<Vec<_>>())
+            .await
+            .unwrap();
+        let model =
+            self.model.queue_round(2, [Some(most); QUEUES], &aside.into_iter().map(|(_, at)| at).collect::<Vec<_>>());
+        for (queue, places) in model.places.iter().enumerate() {
+            for (tenant, place) in places.iter().enumerate() {
+                let is_it =
+                    |real: &&store::Place| (&*real.queue, &*real.tenant) == (QUEUE_NAMES[queue], TENANTS[tenant]);
+                let real = real.places.iter().find(is_it);
+                let waiting = real.map(|real| {
+                    let each = real.waiting.iter().map(|head| (self.numbers[&head.number], head.attempt));
+                    (real.submissions as u64, real.millicores as u64, each.collect(), real.has_more)
+                });
+                let each = place.waiting.iter().map(|head| (head.submission, head.attempt)).collect::<Vec<_>>();
+                let model = (place.submissions, place.cores, each, place.has_more);
+                assert_eq!(model, waiting.unwrap_or_default(), "queue {queue} of tenant {tenant}, at most {most}");
+            }
+        }
+        let is_old = self.rng.chance(200);
+        let heads = real.places.iter().flat_map(|place| &place.waiting);
+        let picks: Vec<_> = heads.map(|head| (head.number, head.attempt)).filter(|_| self.rng.chance(600)).collect();
+        let in_model: Vec<_> = picks.iter().map(|(number, attempt)| (self.numbers[number], *attempt)).collect();
+        let versions = (real.version - i64::from(is_old), model.version.wrapping_sub(u64::from(is_old)));
+        let real = self.real.admit((uuid(session), QUEUE_LEASE), versions.0, &picks).await.unwrap();
+        let real = real.map(|all| {
+            let mut all: Vec<_> = all.iter().map(|one| self.numbers[&one.number]).collect();
+            all.sort_unstable();
+            all
+        });
+        let mut model = self.model.admit(session, versions.1, &in_model, |_| false);
+        model.iter_mut().for_each(|all| all.sort_unstable());
+        let done = format!("admit {in_model:?} for {session}, for an older round: {is_old}");
+        assert_eq!(model, real, "{done}");
+        done
+    }
+
+    /// Lets a caller hold or release a submission.
+    async fn hold(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        let (tenant, holds) = (self.tenant(), self.rng.chance(500));
+        let ((scope, scoped), id) = (self.scoped(tenant), &self.ids[submission]);
+        let (real, model) = if holds {
+            let real = scoped.hold(id, &scope, ("ann", None), None).await.unwrap();
+            (real, self.model.hold(submission, tenant))
+        } else {
+            (scoped.release_held(id, &scope, None).await.unwrap(), self.model.release_held(submission, tenant))
+        };
+        let done = format!("tenant {tenant} holds {submission}: {holds}");
+        assert_eq!(model, real.changed, "{done}");
+        done
+    }
+
     fn tenant(&mut self) -> usize {
         self.rng.below(TENANTS.len() as u64) as usize
     }
@@ -424,9 +519,27 @@ impl Both {
         let model: Vec<_> =
             self.model.live().into_iter().map(|(at, row)| (at, (row.state, row.attempt, row.pod_uid))).collect();
         assert_eq!(model, live.collect::<Vec<_>>(), "{done}");
+        let model = backlogs(&self.model);
+        let real = self.real.queue_backlogs().await.unwrap();
+        let at = |queue, tenant| {
+            let is_it = |real: &&store::Backlog| (&*real.queue, &*real.tenant) == (queue, tenant);
+            real.iter().find(is_it).map_or((0, 0), |real| (real.waiting, real.held))
+        };
+        assert_eq!(model, QUEUE_NAMES.map(|queue| TENANTS.map(|tenant| at(queue, tenant))), "{done}: backlogs");
         let position = self.real.watch_position("*").await.unwrap();
         assert_eq!(self.model.position.map(|version| version.to_string()), position, "{done}");
     }
+}
+
+/// Returns how many wait and how many are held of each tenant in a queue.
+fn backlogs(store: &Store) -> [[(i64, i64); TENANTS.len()]; QUEUES] {
+    let mut backlogs = [[(0, 0); TENANTS.len()]; QUEUES];
+    for row in store.rows.iter().flatten().filter(|row| row.waits()) {
+        let Some(place) = row.place else { continue };
+        let (waiting, held) = &mut backlogs[place.of.queue][row.tenant];
+        *(if row.held { held } else { waiting }) += 1;
+    }
+    backlogs
 }
 
 fn names(pod: &str) -> DriverNames {
@@ -450,6 +563,7 @@ fn lease(name: LeaseName) -> String {
         LeaseName::Replica(session) => replica(uuid(session)),
         LeaseName::Watch => "watch/*".to_owned(),
         LeaseName::Deadlines => "deadlines".to_owned(),
+        LeaseName::Queues => QUEUE_LEASE.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sparkgate::submission::{
     PodObservation,
-    engine::{self, Effect, EffectResult, Follow, Job, Kill, Launch, Machine, Settled},
+    engine::{self, Effect, EffectResult, Follow, Job, Kill, Launch, Machine, Obstacle, Settled},
 };
 
 use crate::{
@@ -284,7 +284,8 @@ impl Task {
     fn give_back(&self, settled: Settled) -> Option<Ask> {
         let Cause::Claim { claim, kill, failed_tries } = self.cause else { return None };
         let submission = self.submission;
-        let later = |delay, why| Ask::RetryLater { submission, claim, kill, delay, why };
+        let full = matches!(settled, Settled::Postponed(Obstacle::Quota, _));
+        let later = |delay, why| Ask::RetryLater { submission, claim, kill, delay, why, full };
         Some(match settled {
             Settled::Done | Settled::GivenBack | Settled::GivenUp(_) => Ask::Release { submission, claim },
             Settled::LookAgain => later(RECHECK, None),

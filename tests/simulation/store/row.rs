@@ -2,7 +2,7 @@
 
 use sparkgate::submission::{KillCause, Outcome, RetryKind, State};
 
-use super::{Session, Time};
+use super::{Place, Session, Time};
 
 /// The options besides Spark's own properties: time limits, and retries.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +48,11 @@ pub(crate) struct Row {
     pub(crate) not_before: Option<Time>,
     pub(crate) failed_tries: i32,
     pub(crate) outcome: Option<Outcome>,
+    /// Its place, if it is in a queue.
+    pub(crate) place: Option<Place>,
+    /// It looks claimed until it is admitted or released.
+    pub(crate) unadmitted: bool,
+    pub(crate) held: bool,
     /// Its events: the attempt and the state.
     pub(crate) events: Vec<(i32, State)>,
 }
@@ -104,7 +109,9 @@ impl Row {
         self.claim_epoch += 1;
         self.failed_tries = 0;
         self.not_before = Some(due);
-        self.deadline = self.limits.start.map(|limit| due + limit);
+        self.place = self.place.map(|place| Place::new(place.of, now));
+        self.unadmitted = self.place.is_some();
+        self.deadline = self.limits.start.filter(|_| self.place.is_none()).map(|limit| due + limit);
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     error::{Error, within},
     store::Store,
-    unadmitted::{IN_QUEUES, WAITS},
 };
 
 /// A bound that a tenant has reached.
@@ -60,14 +59,11 @@ impl Store {
     pub async fn is_backlog_full(&self, queue: &str, most: u64) -> Result<bool, Error> {
         let action = "comparing a queue with its limit";
         let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
-            "SELECT count(*) >= $2 FROM (
-                 SELECT FROM submissions WHERE {IN_QUEUES} AND queue = $1 AND {WAITS} LIMIT $2
-             ) AS waiting"
-        )))
-        .bind(queue)
-        .bind(signed(most))
-        .fetch_one(&mut *connection);
+        let statement =
+            sqlx::query_scalar("SELECT coalesce(sum(waiting + held), 0) >= $2 FROM queue_backlogs WHERE queue = $1")
+                .bind(queue)
+                .bind(signed(most))
+                .fetch_one(&mut *connection);
         within(action, statement).await
     }
 

@@ -14,7 +14,7 @@ use crate::{
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow, LoggedChange},
     store::Store,
-    unadmitted::{UNADMITTED, WAITS},
+    unadmitted::{HELD_RANK, UNADMITTED, WAITS},
 };
 use sparkgate_submission::KillCause;
 
@@ -73,7 +73,7 @@ impl Store {
                  SELECT id AS chosen_id, extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8 AS waited
                  FROM unnest($2::bigint[], $3::integer[]) AS pick (of_number, of_attempt)
                      JOIN submissions s ON s.number = of_number AND s.attempt = of_attempt
-                 WHERE EXISTS (SELECT FROM round) AND state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank IS NOT NULL
+                 WHERE EXISTS (SELECT FROM round) AND state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank < {HELD_RANK}
                  ORDER BY s.number + 0 FOR NO KEY UPDATE OF s SKIP LOCKED
              ), admitted AS (
                  UPDATE submissions s SET claimed_by = {UNCLAIMED}, admitted_at = clock_timestamp(), queue_rank = NULL,
@@ -112,7 +112,7 @@ impl Store {
                  SELECT id AS of_id, word, sentence
                  FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::text[]) AS reason (of_number, of_attempt, word, sentence)
                      JOIN submissions s ON s.number = of_number AND s.attempt = of_attempt
-                 WHERE state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank IS NOT NULL
+                 WHERE state || '' IN ('QUEUED', 'LAUNCHING') AND claimed_by = {UNADMITTED} AND queue_rank < {HELD_RANK}
                  ORDER BY s.number + 0 FOR NO KEY UPDATE OF s SKIP LOCKED
              )
              UPDATE submissions s SET reason = word, message = sentence FROM these WHERE s.id = of_id"

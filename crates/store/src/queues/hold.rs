@@ -11,7 +11,7 @@ use crate::{
     scoped::Scoped,
     state_log::{CHANGED, ChangedRow},
     submissions::{COLUMNS, Filter, Found},
-    unadmitted::{UNADMITTED, queue_rank},
+    unadmitted::{HELD_RANK, UNADMITTED, queue_rank},
 };
 use sparkgate_submission::SubmissionId;
 
@@ -74,8 +74,8 @@ impl Change<'_> {
         match self {
             Self::Hold { by, reason } => {
                 query.push(format_args!(
-                    "claimed_by = {UNADMITTED}, queue_rank = NULL, queue_deadline = NULL, deadline = NULL, admitted_at = NULL,
-                     held_at = clock_timestamp(), held_by = "
+                    "claimed_by = {UNADMITTED}, queue_rank = CASE WHEN queue IS NOT NULL THEN {HELD_RANK} END,
+                     queue_deadline = NULL, deadline = NULL, admitted_at = NULL, held_at = clock_timestamp(), held_by = "
                 ));
                 query.push_bind(by).push(", held_reason = ").push_bind(reason);
                 let words = reason.map_or_else(|| format!("held by {by}"), |reason| format!("held by {by}: {reason}"));

@@ -142,7 +142,7 @@ impl Scoped {
         query.push_bind(&to.queue).push(", priority = ").push_bind(to.priority);
         query.push(", queue_timeout = ").push_bind(to.timeout);
         query.push(format_args!(
-            ", queue_rank = CASE WHEN held_at IS NULL THEN {rank} END,
+            ", queue_rank = CASE WHEN held_at IS NULL THEN {rank} ELSE queue_rank END,
              reason = CASE WHEN held_at IS NOT NULL THEN reason END, message = CASE WHEN held_at IS NOT NULL THEN message END,
              queue_deadline = CASE WHEN held_at IS NULL THEN clock_timestamp() + make_interval(secs => "
         ));

@@ -9,12 +9,24 @@ use super::states::{BOARD, Board, QueueState, StoredQueueState};
 use crate::{
     claim::LONGEST_PAUSE,
     error::{Error, within},
-    figures::QUEUED_FOR,
     store::Store,
-    unadmitted::{IN_QUEUES, WAITS},
+    unadmitted::{HELD_RANK, IN_QUEUES, WAITS},
 };
 
 const ACTION: &str = "reading the queues";
+
+/// What a round reads of a submission that waits, from [`COLUMNS`].
+const HEAD: &str =
+    "jsonb_build_object('number', number, 'attempt', attempt, 'waited_seconds', waited, 'pods', cost_pods,
+    'millicores', cost_millicores, 'memory_bytes', cost_memory_bytes, 'extended', cost_extended, 'reason', reason,
+    'message', message)";
+const COLUMNS: &str = "number, attempt, cost_pods, cost_millicores, cost_memory_bytes, cost_extended, reason, message,
+    greatest(extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at)), 0) AS waited";
+/// The condition for a submission that costs no more than its queue permits.
+const FITS: &str = "(cost_pods <= most_pods) IS NOT FALSE AND (cost_millicores <= most_millicores) IS NOT FALSE
+    AND (cost_memory_bytes <= most_memory_bytes) IS NOT FALSE
+    AND (cost_extended IS NULL OR NOT EXISTS (
+        SELECT FROM jsonb_each_text(cost_extended) WHERE value::bigint > (most_extended ->> key)::bigint))";
 
 /// The most that a submission of a queue may cost; one that costs more can't be admitted, and is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,12 +69,17 @@ pub struct Place {
     pub memory_bytes: i64,
     #[sqlx(json)]
     pub extended: BTreeMap<String, i64>,
+    /// How long ago its last admission was.
+    pub since_admission: Option<f64>,
     /// In their order.
     #[sqlx(json)]
     pub waiting: Vec<WaitingHead>,
     /// More wait than there are in `waiting`.
     #[sqlx(default)]
     pub has_more: bool,
+    /// Of the first that wait, those that cost more than they may.
+    #[sqlx(json)]
+    pub passed_over: Vec<WaitingHead>,
 }
 
 /// A submission that waits.
@@ -90,35 +107,58 @@ pub struct Backlog {
     /// Not counting held ones.
     pub waiting: i64,
     pub held: i64,
-    /// How many seconds the first of those that wait has waited.
+    /// How many seconds the first of those that wait has waited, if that was read.
+    #[sqlx(default)]
     pub oldest: Option<f64>,
 }
 
 impl Store {
     /// Returns whether any submission waits for its admission.
     pub async fn has_waiting_in_queues(&self) -> Result<bool, Error> {
-        let statement = format!("SELECT EXISTS (SELECT FROM submissions WHERE {IN_QUEUES} AND queue_rank IS NOT NULL)");
+        let statement =
+            format!("SELECT EXISTS (SELECT FROM submissions WHERE {IN_QUEUES} AND queue_rank < {HELD_RANK})");
         let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(&self.patient);
         within(ACTION, statement).await
     }
 
-    /// Counts the submissions that wait, by queue and tenant. It reads all of them.
+    /// Returns how many submissions wait, by queue and tenant. Triggers count them, so its time doesn't grow with the backlog.
     pub async fn queue_backlogs(&self) -> Result<Vec<Backlog>, Error> {
-        let mut connection = self.for_long_read(ACTION).await?;
-        let statement = format!(
-            "SELECT queue, tenant, count(*) FILTER (WHERE held_at IS NULL) AS waiting,
-                 count(*) FILTER (WHERE held_at IS NOT NULL) AS held, max({QUEUED_FOR}) FILTER (WHERE held_at IS NULL) AS oldest
-             FROM submissions WHERE {IN_QUEUES} AND {WAITS} GROUP BY queue, tenant ORDER BY queue, tenant"
+        let action = "reading the backlogs of queues";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_as(
+            "SELECT queue, tenant, sum(waiting)::bigint AS waiting, sum(held)::bigint AS held
+             FROM queue_backlogs GROUP BY queue, tenant HAVING sum(waiting) > 0 OR sum(held) > 0 ORDER BY queue, tenant",
         );
-        within(ACTION, sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(&mut *connection)).await
+        within(action, statement.fetch_all(&mut *connection)).await
     }
 
-    /// Reads what runs in queues, and of each tenant the next submissions, up to `heads`. Held ones, ones that pause after a failure, and
-    /// ones that are larger than `largest` permits are passed over.
+    /// Adds up the changes of backlogs that have many, up to `limit` of them. Returns how many there were.
+    pub async fn add_up_backlogs(&self, limit: u32) -> Result<u64, Error> {
+        let statement = sqlx::query_scalar(
+            "WITH these AS (
+                 SELECT ctid AS place FROM queue_backlogs
+                 WHERE (queue, tenant) IN (SELECT queue, tenant FROM queue_backlogs GROUP BY queue, tenant HAVING count(*) > 10)
+                 LIMIT $1 FOR UPDATE SKIP LOCKED
+             ), gone AS (
+                 DELETE FROM queue_backlogs b USING these WHERE b.ctid = place RETURNING b.queue, b.tenant, b.waiting, b.held
+             ), added AS (
+                 INSERT INTO queue_backlogs SELECT queue, tenant, sum(waiting), sum(held) FROM gone GROUP BY queue, tenant
+                 HAVING sum(waiting) <> 0 OR sum(held) <> 0
+             )
+             SELECT count(*) FROM gone",
+        )
+        .bind(i64::from(limit))
+        .fetch_one(&self.patient);
+        let added: i64 = within("adding up the backlogs of queues", statement).await?;
+        Ok(added.unsigned_abs())
+    }
+
+    /// Reads what runs in queues, and of each tenant the next submissions, up to `heads`. Held ones, ones that pause after a failure,
+    /// ones that are larger than `largest` permits, and the numbers `set_aside` are passed over.
     ///
-    /// It reads an index of the live submissions in queues, and of those that wait only as many as it returns: its time doesn't grow with
-    /// the backlog.
-    pub async fn queue_round(&self, heads: u32, largest: &[Largest]) -> Result<QueueRound, Error> {
+    /// It reads an index of the live submissions in queues, and of those that wait about as many as it returns: its time doesn't grow with
+    /// the backlog. Only those that are passed over cost time, until their cap is raised or they are killed.
+    pub async fn queue_round(&self, heads: u32, largest: &[Largest], set_aside: &[i64]) -> Result<QueueRound, Error> {
         // First: what an admission changes afterwards makes another version.
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(BOARD)).fetch_one(&self.patient);
         let (version, Json(capacity), states): Board = within(ACTION, statement).await?;
@@ -130,6 +170,7 @@ impl Store {
             .bind(column(|one| one.millicores))
             .bind(column(|one| one.memory_bytes))
             .bind(largest.iter().map(|one| Json(&one.extended)).collect::<Vec<_>>())
+            .bind(set_aside)
             .fetch_all(&self.patient);
         let mut places: Vec<Place> = within(ACTION, statement).await?;
         for place in &mut places {
@@ -146,6 +187,11 @@ impl Store {
 /// executors, the larger counts: more may come. If the queue counts only those that are there, the computed number counts until the first
 /// is seen.
 fn places() -> String {
+    let due = format!(
+        "{IN_QUEUES} AND s.queue = pairs.queue AND s.tenant = pairs.tenant AND queue_rank < {HELD_RANK} AND {WAITS}
+         AND number <> ALL ($7) AND (not_before IS NULL OR not_before <= clock_timestamp()
+             OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))"
+    );
     format!(
         "WITH RECURSIVE pairs (queue, tenant) AS (
              (SELECT queue, tenant FROM submissions WHERE {IN_QUEUES} ORDER BY queue, tenant LIMIT 1)
@@ -155,7 +201,9 @@ fn places() -> String {
                  WHERE {IN_QUEUES} AND (s.queue, s.tenant) > (pairs.queue, pairs.tenant)
                  ORDER BY queue, tenant LIMIT 1) AS next
          )
-         SELECT pairs.queue, pairs.tenant, running.*, waiting.waiting
+         SELECT pairs.queue, pairs.tenant, running.*, waiting.waiting, passed_over.passed_over,
+             (SELECT extract(epoch FROM clock_timestamp() - max(admitted_at))::float8 FROM queue_admissions a
+              WHERE a.queue = pairs.queue AND a.tenant = pairs.tenant) AS since_admission
          FROM pairs LEFT JOIN LATERAL (
              SELECT pods AS most_pods, millicores AS most_millicores, memory_bytes AS most_memory_bytes, extended AS most_extended
              FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[])
@@ -194,22 +242,15 @@ fn places() -> String {
              ) AS admitted
          ) AS running
          CROSS JOIN LATERAL (
-             SELECT coalesce(jsonb_agg(jsonb_build_object('number', number, 'attempt', attempt, 'waited_seconds', waited,
-                 'pods', cost_pods, 'millicores', cost_millicores, 'memory_bytes', cost_memory_bytes,
-                 'extended', cost_extended, 'reason', reason, 'message', message)), '[]') AS waiting
-             FROM (
-                 SELECT number, attempt, cost_pods, cost_millicores, cost_memory_bytes, cost_extended, reason, message,
-                     greatest(extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at)), 0) AS waited
-                 FROM submissions s
-                 WHERE {IN_QUEUES} AND s.queue = pairs.queue AND s.tenant = pairs.tenant AND queue_rank IS NOT NULL AND {WAITS}
-                   AND (not_before IS NULL OR not_before <= clock_timestamp()
-                       OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
-                   AND (cost_pods <= most_pods) IS NOT FALSE AND (cost_millicores <= most_millicores) IS NOT FALSE
-                   AND (cost_memory_bytes <= most_memory_bytes) IS NOT FALSE
-                   AND (cost_extended IS NULL OR NOT EXISTS (
-                       SELECT FROM jsonb_each_text(cost_extended) WHERE value::bigint > (most_extended ->> key)::bigint))
-                 ORDER BY queue_rank LIMIT $1
-             ) AS next
-         ) AS waiting"
+             SELECT coalesce(jsonb_agg({HEAD}), '[]') AS waiting
+             FROM (SELECT {COLUMNS} FROM submissions s WHERE {due} AND {FITS} ORDER BY queue_rank LIMIT $1) AS next
+         ) AS waiting
+         CROSS JOIN LATERAL (
+             SELECT coalesce(jsonb_agg({HEAD}), '[]') AS passed_over
+             FROM (SELECT {COLUMNS} FROM submissions s
+                   WHERE {due} AND (coalesce(most_pods, most_millicores, most_memory_bytes) IS NOT NULL OR most_extended <> '{{}}')
+                   ORDER BY queue_rank LIMIT $1) AS first
+             WHERE NOT ({FITS})
+         ) AS passed_over"
     )
 }

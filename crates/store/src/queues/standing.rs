@@ -9,7 +9,7 @@ use super::states::QueueState;
 use crate::{
     error::{Error, within},
     store::Store,
-    unadmitted::{IN_QUEUES, UNADMITTED},
+    unadmitted::{HELD_RANK, IN_QUEUES, UNADMITTED},
 };
 use sparkgate_submission::{SubmissionId, queues::History};
 
@@ -76,7 +76,7 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                          FROM (SELECT admitted_at, waited_seconds FROM queue_admissions a
                                WHERE a.queue = s.queue AND a.tenant = s.tenant
                                ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS busy) AS history
-             WHERE s.queue_rank IS NOT NULL AND s.claimed_by = {UNADMITTED}) AS standings ON true"
+             WHERE s.queue_rank < {HELD_RANK} AND s.claimed_by = {UNADMITTED}) AS standings ON true"
     ));
 }
 

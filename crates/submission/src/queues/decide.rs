@@ -1,5 +1,7 @@
 //! The decision.
 
+use std::time::Duration;
+
 use super::{
     Candidate, Queue, Round, Snapshot,
     amounts::Amounts,
@@ -14,6 +16,7 @@ struct Open<'a> {
     has_more: bool,
     running: Amounts,
     share: Share,
+    turn: Turn,
 }
 
 /// A queue during a decision.
@@ -21,6 +24,7 @@ struct Line<'a> {
     queue: &'a Queue,
     room: Room<'a>,
     share: Share,
+    turn: Turn,
     tenants: Vec<Open<'a>>,
 }
 
@@ -76,6 +80,7 @@ pub fn decide(snapshot: &Snapshot, limit: usize) -> Round {
         open.share = Share::dominant(&open.running, whole_of_queue(line.queue, &whole), 1);
         line.room.take(cost);
         line.share = Share::dominant(line.room.used(), &whole, line.queue.weight);
+        (open.turn, line.turn) = (Turn::admitted(&round), Turn::admitted(&round));
         capacity.take(cost);
     }
     round
@@ -98,23 +103,44 @@ fn open<'a>(snapshot: &'a Snapshot, whole: &Amounts, round: &mut Round) -> (Vec<
             waiting: &tenant.waiting,
             has_more: tenant.has_more,
             running: tenant.running.clone(),
+            turn: Turn::since(tenant.since_admission, 1),
             share: Share::dominant(&tenant.running, whole_of_queue(queue, whole), 1),
         });
         let (tenants, share) = (open.collect(), Share::dominant(&used, whole, queue.weight));
-        lines.push(Line { queue, room: Room::new(&queue.caps, used), share, tenants });
+        let last = queue.tenants.values().filter_map(|tenant| tenant.since_admission).min();
+        let turn = Turn::since(last, queue.weight);
+        lines.push(Line { queue, room: Room::new(&queue.caps, used), share, turn, tenants });
     }
     (lines, all_used)
 }
 
+/// Whose turn it is among equals: the lowest is next. With fewer places than tenants, most of them use nothing, and take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn(i128);
+
+impl Turn {
+    /// Returns the turn of a queue or a tenant whose last admission was so long ago. A queue with twice the weight gets it after half the
+    /// time.
+    fn since(last: Option<Duration>, weight: u32) -> Self {
+        let waited = last.map_or(u128::MAX, |last| last.as_micros() * u128::from(weight));
+        Self(-i128::try_from(waited).unwrap_or(i128::MAX))
+    }
+
+    /// Returns the turn after the last admission of a round.
+    fn admitted(round: &Round) -> Self {
+        Self(round.admitted.len() as i128)
+    }
+}
+
 /// Returns the queue with the smallest share that has an open tenant, and which of its tenants is next. Among equals, it is the one whose
-/// next submission was accepted first.
+/// last admission is longest ago, and then the one whose next submission was accepted first.
 fn next<'a, 'b>(lines: &'b mut [Line<'a>]) -> Option<(&'b mut Line<'a>, usize)> {
     // A tenant without another submission is closed at once.
     let number = |open: &Open<'_>| open.waiting.first().map(|next| next.number);
     let open = lines.iter_mut().filter_map(|line| {
-        let keys = line.tenants.iter().enumerate().map(|(at, open)| (open.share, number(open), at));
-        let (_, number, at) = keys.min()?;
-        Some(((line.share, number), line, at))
+        let keys = line.tenants.iter().enumerate().map(|(at, open)| (open.share, open.turn, number(open), at));
+        let (_, _, number, at) = keys.min()?;
+        Some(((line.share, line.turn, number), line, at))
     });
     open.min_by_key(|(key, ..)| *key).map(|(_, line, at)| (line, at))
 }

@@ -4,8 +4,6 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 
-mod simulation;
-
 const ALWAYS: Duration = Duration::from_secs(3600);
 
 fn cores(count: u64) -> Amounts {
@@ -17,7 +15,7 @@ fn waiting(number: i64, count: u64) -> Candidate {
 }
 
 fn tenant(running: u64, waiting: Vec<Candidate>) -> Tenant {
-    Tenant { running: cores(running), waiting, has_more: false }
+    Tenant { running: cores(running), waiting, ..Tenant::default() }
 }
 
 fn queue(weight: u32, tenants: Vec<(&str, Tenant)>) -> Queue {
@@ -60,6 +58,27 @@ fn tenants_of_a_queue_take_turns_whatever_the_backlog_of_one_is() {
     let tenants = vec![("loud", tenant(5, several(0, 100))), ("quiet", tenant(0, several(500, 2)))];
     let round = decide(&snapshot(8, vec![("a", queue(1, tenants))]), 100);
     assert_eq!(round.admitted, [500, 501, 0]);
+    let tenants = vec![("loud", tenant(0, several(0, 100))), ("quiet", tenant(0, several(500, 3)))];
+    let round = decide(&snapshot(6, vec![("a", queue(1, tenants))]), 100);
+    assert_eq!(round.admitted, [0, 500, 1, 501, 2, 502]);
+}
+
+/// There are fewer places than tenants, so most of them use nothing.
+#[test]
+fn among_equals_it_is_the_turn_of_the_one_whose_last_admission_is_longest_ago() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let with = |since_admission, from, count| Tenant { since_admission, ..tenant(0, several(from, count)) };
+    let of = |tenants| decide(&snapshot(1, vec![("a", queue(1, tenants))]), 100).admitted;
+    assert_eq!(of(vec![("loud", with(seconds(1), 0, 100)), ("quiet", with(seconds(60), 500, 1))]), [500]);
+    assert_eq!(of(vec![("loud", with(seconds(1), 0, 100)), ("new", with(None, 500, 1))]), [500]);
+    assert_eq!(of(vec![("loud", with(seconds(60), 0, 100)), ("quiet", with(seconds(60), 500, 1))]), [0]);
+    // The turn of a queue depends on its weight, too.
+    let between = |since| {
+        let light = queue(1, vec![("t", with(seconds(50), 0, 5))]);
+        decide(&snapshot(1, vec![("heavy", queue(3, vec![("u", with(seconds(since), 500, 1))])), ("light", light)]), 1)
+            .admitted
+    };
+    assert_eq!((between(16), between(17)), (vec![0], vec![500]));
 }
 
 #[test]
@@ -70,6 +89,17 @@ fn a_queue_that_uses_few_cores_and_much_of_another_resource_has_a_large_share() 
     let mut snapshot = snapshot(24, vec![("a", queue(1, vec![("t", greedy)])), ("b", queue(1, vec![("u", plain)]))]);
     snapshot.capacity.set(gpu, 4);
     assert_eq!(decide(&snapshot, 100).admitted, [100, 101, 102]);
+    // Six of eight GPUs, and no core, are more than half of the cores and an eighth of the GPUs.
+    let gpus = |count| Amounts::default().with(Resource::Extended("nvidia.com/gpu".to_owned()), count);
+    let mut both = cores(12);
+    both.add(&gpus(1));
+    for (name, running) in [("a", gpus(6)), ("b", both)] {
+        let queue = snapshot.queues.get_mut(name).unwrap();
+        queue.tenants.values_mut().for_each(|tenant| tenant.running = running.clone());
+    }
+    snapshot.capacity = cores(24);
+    snapshot.capacity.add(&gpus(8));
+    assert_eq!(decide(&snapshot, 2).admitted, [100, 101]);
 }
 
 #[test]
@@ -163,7 +193,7 @@ prop_compose! {
         let waiting = costs.into_iter().map(|(cost, is_old)| {
             Candidate { number: 0, cost, waited: if is_old { ALWAYS } else { Duration::ZERO } }
         });
-        Tenant { running, waiting: waiting.collect(), has_more }
+        Tenant { running, waiting: waiting.collect(), has_more, ..Tenant::default() }
     }
 }
 
