@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     chaos::{Blows, storm},
-    oracle::{Unseen, judge},
+    files::Uploaders,
+    oracle::{Unseen, judge, stored},
     readers::Readers,
     replica::Replica,
     report::Report,
@@ -51,9 +52,16 @@ impl Run {
                 self.say(began, &format!("{accepted} accepted"));
             }
         };
+        let uploaders = self.setting.objects.then(|| Uploaders::new(&world));
+        let (time, storm) = (self.blows.time(), storm(&mut world, &self.blows));
+        let upload = async {
+            if let Some(uploaders) = uploaders {
+                uploaders.work(time).await;
+            }
+        };
         tokio::select! {
             () = progress => {}
-            _ = async { tokio::join!(clients.submit_all(self.jobs, self.blows.time()), storm(&mut world, &self.blows)) } => {}
+            _ = async { tokio::join!(clients.submit_all(self.jobs, time), storm, upload) } => {}
         }
 
         world.calm().await;
@@ -65,6 +73,8 @@ impl Run {
         self.say(began, "judging");
         let mut verdict = judge(&mut world, Unseen::Never).await;
         verdict.violations.extend(readers.judge(&world, READERS).await);
+        let (stored, wrong) = stored::judge(&world).await;
+        verdict.violations.extend(wrong);
 
         let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
         let book = world.clients.book();
@@ -84,6 +94,7 @@ impl Run {
             starts: sum(Replica::starts),
             replies_lost: sum(|replica| replica.database.replies_lost() + replica.cluster.replies_lost()),
             verdict,
+            stored,
             settled_after,
             takeovers,
             read: readers.counts(),
