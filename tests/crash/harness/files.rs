@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Clients that upload at the same time.
-const CLIENTS: u32 = 3;
+const CLIENTS: u32 = 6;
 
 /// What is known of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

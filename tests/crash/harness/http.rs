@@ -91,7 +91,7 @@ pub(crate) struct Content {
 
 /// Sends a request with any body, and returns the whole reply. One that breaks off is none.
 pub(crate) async fn transfer(gateway: &Gateway, method: &str, path: &str, body: Bytes) -> Result<Content, NoReply> {
-    const LIMIT: Duration = Duration::from_secs(15);
+    const LIMIT: Duration = Duration::from_secs(5);
     let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(gateway.address)).await else {
         return Err(NoReply::NotSent);
     };
