@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::controller::{create, kueue};
 
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_secs(180);
 const QUEUES: &str = "/apis/kueue.x-k8s.io/v1beta1";
 /// What a driver of these tests requests, as each of its executors.
 pub(crate) const MEMORY: &str = "1408Mi";
@@ -276,6 +276,20 @@ impl World {
             _ => Ok(()),
         })
         .await;
+        self.end_removal(pod).await;
+    }
+
+    /// Ends all pods that are being deleted now.
+    pub(crate) async fn play_removals(&self) {
+        for pod in self.pods().list(&ListParams::default()).await.unwrap() {
+            if pod.metadata.deletion_timestamp.is_some() {
+                self.end_removal(&pod).await;
+            }
+        }
+    }
+
+    async fn end_removal(&self, pod: &Pod) {
+        let name = pod.metadata.name.as_deref().unwrap();
         // A pod that no node has may be gone by now.
         let _ = self.try_play(pod, "Failed", json!({"terminated": {"exitCode": 143, "reason": "Error"}})).await;
         let _ = self.pods().delete(name, &DeleteParams::default().grace_period(0)).await;
