@@ -69,6 +69,7 @@ async fn no_statement_of_a_loop_reads_all_old_rows(pool: PgPool) {
     loops.shutdown().await;
     let greedy: BTreeSet<String> = explained.reading_more_than(MOST);
     assert!(greedy.is_empty(), "statements that read more than {MOST} rows:\n{}", Vec::from_iter(greedy).join("\n"));
+    assert!(explained.notices(&pool).await, "a statement that walks an index past all old rows is noticed");
     assert!(
         unseen.is_empty(),
         "no loop ran these statements in {PATIENCE:?}; if none does, add them to NOT_OF_LOOPS:\n{}",

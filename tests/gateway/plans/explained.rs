@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::{ConnectOptions, PgPool};
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -78,6 +78,14 @@ impl Explained {
         let plans = Plans::default();
         let guard = tracing::subscriber::set_default(Registry::default().with(plans.clone()));
         Self { plans, _guard: guard }
+    }
+
+    /// Runs a statement of the class on a new connection, and returns whether its plan is found.
+    pub(super) async fn notices(&self, pool: &PgPool) -> bool {
+        const WALK: &str = "SELECT number FROM submissions WHERE spark_user = 'nobody' ORDER BY number LIMIT 1";
+        let mut connection = pool.connect_options().as_ref().clone().connect().await.unwrap();
+        sqlx::query(WALK).fetch_optional(&mut connection).await.unwrap();
+        self.reading_more_than(super::MOST).iter().any(|greedy| greedy.ends_with(WALK))
     }
 
     /// Returns the statements, with one space for each white space.
