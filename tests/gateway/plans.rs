@@ -15,7 +15,7 @@ use sparkgate::{
     files::FileStore,
     service::{AccessFile, CleanUpSettings, FileSettings, Pace, Service, Session, Setup},
     spark::{CreateSubmissionRequest, SparkVersion},
-    store::{DatabaseSettings, Store},
+    store::{DatabaseSettings, Drawn, Store},
 };
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::NamedTempFile;
@@ -41,7 +41,7 @@ async fn no_statement_of_a_loop_reads_all_old_rows(pool: PgPool) {
     let explained = Explained::begin();
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();
-    let (service, _kept) = service(store).await;
+    let (service, _kept) = service(store.clone()).await;
     for number in 0..6 {
         submit(&service, number).await;
     }
@@ -54,6 +54,7 @@ async fn no_statement_of_a_loop_reads_all_old_rows(pool: PgPool) {
         loops.spawn(run);
     }
 
+    now_and_then(&store).await;
     let of_loops = source::of_loops();
     let ends = Instant::now() + PATIENCE;
     let unseen = loop {
@@ -102,6 +103,15 @@ async fn service(store: Store) -> (Service, (NamedTempFile, tempfile::TempDir)) 
     let files = Some((objects, settings));
     let setup = Setup { files, ..Setup::from(file) };
     (in_memory::started(store, in_memory::cluster(), setup).await, (access, dir))
+}
+
+/// Runs what a replica runs only when an administrator asks for figures, a sequence is behind, or the audit is old.
+async fn now_and_then(store: &Store) {
+    store.live_counts().await.unwrap();
+    let drawn = store.draw().await.unwrap();
+    store.draw_beyond(&Drawn { number: 5, ..drawn }).await.unwrap();
+    store.move_event_ids().await.unwrap();
+    store.prune_audit(Duration::from_secs(90 * 24 * 3600), 1000).await.unwrap();
 }
 
 async fn submit(service: &Service, number: u32) {

@@ -16,8 +16,30 @@ impl fmt::Display for Fragment {
     }
 }
 
-/// Files, or fragments in them, that no loop runs: requests of users and commands of operators do.
-const NOT_OF_LOOPS: &[(&str, &str)] = &[];
+/// Files, or fragments in them, that no loop runs.
+const NOT_OF_LOOPS: &[(&str, &str)] = &[
+    // Requests of users, and pages of the console.
+    ("accept/bounds.rs", "AND tenant = $1 LIMIT"),
+    ("api_keys.rs", ""),
+    ("browser_sessions.rs", ""),
+    ("events.rs", "ORDER BY e.sequence, e.id LIMIT"),
+    ("executors.rs", ""),
+    ("file_list.rs", ""),
+    ("kill.rs", "count(*), max(number)"),
+    ("livy.rs", ""),
+    ("overview.rs", ""),
+    ("queues/standing.rs", ""),
+    ("submissions/list.rs", ""),
+    ("usage.rs", "(max(core_hour)"),
+    ("usage.rs", "(max(gib_hour)"),
+    ("webhooks.rs", ""),
+    ("webhooks/deliveries.rs", "ORDER BY id DESC LIMIT"),
+    // Commands of operators.
+    ("inspect.rs", ""),
+    ("installation.rs", ""),
+    // A retry reads the attempts of its own submission.
+    ("attempts.rs", "WHERE submission_id = $1 AND attempt < $2"),
+];
 
 /// Returns what loops run.
 pub(super) fn of_loops() -> Vec<Fragment> {
