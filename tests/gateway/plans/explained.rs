@@ -113,8 +113,9 @@ fn largest_read(node: &Value) -> (f64, String) {
     let number = |field: &str| node[field].as_f64().unwrap_or_default();
     let kind = node["Node Type"].as_str().unwrap_or_default();
     let read = number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
-    let rows = if kind.contains("Scan") { read * number("Actual Loops") } else { 0.0 };
     let (table, index) = (&node["Relation Name"], &node["Index Name"]);
+    let is_of_table = table.is_string() || index.is_string();
+    let rows = if is_of_table { read * number("Actual Loops") } else { 0.0 };
     let own = (rows, format!("{table} ({kind}, index {index}, filter {})", node["Filter"]));
     let below = node["Plans"].as_array().into_iter().flatten().map(largest_read);
     below.fold(own, |most, one| if one.0 > most.0 { one } else { most })

@@ -124,7 +124,7 @@ fn is_part(text: &str, all: &str) -> bool {
 fn difference(text: &str, all: &str) -> String {
     let (got, wanted) = (text.lines().count(), all.lines().count());
     let differ = text.lines().zip(all.lines()).position(|(got, wanted)| got != wanted);
-    let at = differ.unwrap_or(got.min(wanted));
+    let at = differ.unwrap_or_else(|| got.min(wanted));
     let around = |text: &str| text.lines().skip(at.saturating_sub(1)).take(3).map(str::to_owned).collect::<Vec<_>>();
     format!("{got} lines instead of {wanted}, from line {at} on {:?} instead of {:?}", around(text), around(all))
 }
