@@ -1,10 +1,11 @@
 //! An object store that speaks the protocol of S3 and keeps its objects in memory, with faults that are switched at run time.
 
+mod call;
 mod listing;
+mod objects;
 mod request;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -15,46 +16,23 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::Body,
     extract::{Request, State},
     http::StatusCode,
     response::Response,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use http_body_util::BodyExt;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::request::{Call, answer, carry_out};
+use self::{
+    call::Call,
+    objects::Objects,
+    request::{answer, carry_out},
+};
 
-/// What happens to requests from now on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFault {
-    None,
-    /// Each is refused with 503.
-    Refuse,
-    /// Every second one is carried out, and answered with 503.
-    LoseReplies,
-    /// A list has pages of two entries, and its second page is refused with 503.
-    BreakLists,
-    /// A list leaves out the objects that were written within this time, and says that it is complete.
-    HideNew(Duration),
-}
-
-/// An object.
-#[derive(Debug, Clone)]
-struct Object {
-    content: Bytes,
-    written: DateTime<Utc>,
-}
-
-/// The objects by bucket and key, and the parts of uploads by their id.
-#[derive(Debug, Default)]
-struct Objects {
-    objects: BTreeMap<(String, String), Object>,
-    uploads: BTreeMap<String, BTreeMap<u32, Bytes>>,
-    next_upload: u64,
-}
+pub use self::objects::StoreFault;
 
 struct Shared {
     objects: Mutex<Objects>,

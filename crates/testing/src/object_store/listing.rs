@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 
 use super::{
-    Object, Objects, StoreFault,
-    request::{Call, tag},
+    call::{Call, tag},
+    objects::{Object, Objects, StoreFault},
 };
 
 /// The number of entries of a page of S3.
