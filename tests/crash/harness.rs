@@ -10,8 +10,8 @@ pub(crate) mod adversary;
 pub(crate) mod audit;
 pub(crate) mod chaos;
 pub(crate) mod clients;
-#[cfg(test)]
 pub(crate) mod failover;
+pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod kubelet;

@@ -12,6 +12,7 @@ use sparkgate_testing::guard::guard;
 use crate::harness::{
     absence::{self, Absence},
     chaos::Blows,
+    failover::{self, Standby},
     outage::{self, Server},
     run::{Run, complaint},
     upgrade,
@@ -39,7 +40,8 @@ struct Options {
     /// How often to measure, after the storm, how long the other replicas take to take over.
     #[arg(long, default_value_t = 10)]
     takeovers: usize,
-    /// How long the API server, and then Postgres, is down in the runs after the storm, in seconds; 0 skips these runs.
+    /// How long the API server, and then Postgres, is down in the runs after the storm, in seconds. Failovers to a standby with and
+    /// without the last commits follow. 0 skips all these runs.
     #[arg(long, default_value_t = 60)]
     outage: u64,
     /// Let the tenants submit without queues.
@@ -87,6 +89,7 @@ async fn main() -> ExitCode {
         complaints.extend(looks_away(&program, seed).await);
         complaints.extend(outages(&options, &program, seed).await);
         complaints.push(restarts(&program, seed).await);
+        complaints.extend(failovers(&program, seed).await);
     }
     let complaints: Vec<_> = complaints.into_iter().flatten().collect();
     for complaint in &complaints {
@@ -113,6 +116,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         webhooks: kills / 10,
         acts: kills * 3,
         locks: kills / 10,
+        objects: kills / 5,
         lost_replies: 0.02,
     };
     let run = Run {
@@ -120,7 +124,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         seed,
         jobs: options.jobs,
         replicas: options.replicas,
-        setting: Setting { tenants: true, old: options.old, queues: !options.without_queues },
+        setting: Setting { tenants: true, objects: true, old: options.old, queues: !options.without_queues },
         blows,
         takeovers: options.takeovers,
         // A launch that was denied for long is retried after five minutes.
@@ -148,6 +152,17 @@ async fn restarts(program: &std::path::Path, seed: u64) -> Option<String> {
     let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
     println!("{:<36}{}", "API server restarted 20 times", states.join(", "));
     complaint("the API server restarted 20 times", &verdict.violations)
+}
+
+async fn failovers(program: &std::path::Path, seed: u64) -> Vec<Option<String>> {
+    let mut complaints = Vec::new();
+    for standby in [Standby::Synchronous, Standby::Lagging] {
+        let name = format!("failover to a standby, {standby:?}").to_lowercase();
+        let failover = Box::pin(failover::play(program.to_owned(), seed, 400, standby)).await;
+        println!("{name:<36}{failover}");
+        complaints.push(complaint(&name, &failover.verdict.violations));
+    }
+    complaints
 }
 
 async fn outages(options: &Options, program: &std::path::Path, seed: u64) -> Vec<Option<String>> {

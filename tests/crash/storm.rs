@@ -35,6 +35,7 @@ async fn weather(seed: u64, kills: u16) {
         webhooks: 3,
         acts: 24,
         locks: 3,
+        objects: 6,
         lost_replies: 0.02,
     };
     let run = Run {
@@ -42,7 +43,7 @@ async fn weather(seed: u64, kills: u16) {
         seed,
         jobs: u32::from(kills) * 8,
         replicas: 3,
-        setting: Setting { tenants: true, old: 1000, queues: true },
+        setting: Setting { tenants: true, objects: true, old: 1000, queues: true },
         blows,
         takeovers: 0,
         // A namespace that was denied tries again after half a minute.

@@ -22,6 +22,7 @@ mod logs;
 mod neighbours;
 mod outcome;
 mod pages;
+mod plans;
 mod pod_group;
 mod queues;
 mod quota;

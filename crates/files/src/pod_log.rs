@@ -73,6 +73,8 @@ pub struct LogIndex {
     chunks: Vec<LogChunk>,
     /// `None` while it is written, and if its end was missed.
     pub ending: Option<LogEnding>,
+    /// An object is missing between others: it was deleted, or the list of the store isn't complete.
+    pub has_gap: bool,
 }
 
 /// The folder of one container's log.
@@ -95,17 +97,18 @@ impl FileStore {
 impl LogIndex {
     fn new(mut chunks: Vec<LogChunk>, ending: Option<LogEnding>) -> Self {
         if let Some(chain) = chain(&chunks) {
-            return Self { chunks: chain, ending };
+            return Self { chunks: chain, ending, has_gap: false };
         }
-        // Of an earlier release, whose writers stored the same bytes.
+        // Of an earlier release, whose writers stored the same bytes; or an object is missing.
         chunks.sort_by_key(|chunk| (chunk.start, Reverse(chunk.end)));
-        let mut end = 0;
+        let (mut end, mut has_gap) = (0, false);
         chunks.retain(|chunk| {
+            has_gap |= chunk.start > end;
             let is_new = chunk.end > end;
             end = end.max(chunk.end);
             is_new
         });
-        Self { chunks, ending }
+        Self { chunks, ending, has_gap }
     }
 
     /// Returns the last object.
@@ -346,6 +349,21 @@ mod tests {
         let index = folder.index().await.unwrap();
         let (first, skipped) = index.tail(2);
         assert_eq!(text(&folder, first, skipped).await, "three\nfour\n");
+    }
+
+    #[tokio::test]
+    async fn a_missing_object_is_noticed() {
+        let (folder, _dir) = folder();
+        let first = folder.append(&LogChunk::default(), b"one\n", at(1)).await.unwrap();
+        let second = folder.append(&first, b"two\n", at(2)).await.unwrap();
+        folder.append(&second, b"three\n", at(3)).await.unwrap();
+        folder.end(LogEnding::Whole).await.unwrap();
+        assert!(!folder.index().await.unwrap().has_gap);
+        for missing in [second, first] {
+            folder.store.delete(&folder.key_of(&missing)).await.unwrap();
+            assert!(folder.index().await.unwrap().has_gap, "{missing:?}");
+        }
+        assert_eq!(text(&folder, 0, 0).await, "three\n");
     }
 
     /// The other one missed the second line, because its node had begun another file.

@@ -180,7 +180,7 @@ fn stored_log(
     lines: Lines,
     place: (Place, TenantSlot),
 ) -> Log {
-    let is_cut = !log.is_whole() && kept.as_ref().is_none_or(|kept| kept.cut);
+    let is_cut = log.has_gap() || (!log.is_whole() && kept.as_ref().is_none_or(|kept| kept.cut));
     let rest = kept.filter(|_| !log.is_whole());
     let text = log.text(request.tail, request.since);
     let rest = rest.map(|rest| stream::iter([Ok(Bytes::from(rest.text))]).boxed());

@@ -93,7 +93,12 @@ pub(super) fn folder_of(tenant: &str, id: &SubmissionId) -> String {
 impl StoredLog {
     /// Returns whether it has all that the container wrote.
     pub(super) fn is_whole(&self) -> bool {
-        self.index.ending == Some(LogEnding::Whole)
+        self.index.ending == Some(LogEnding::Whole) && !self.index.has_gap
+    }
+
+    /// Returns whether lines are missing between others.
+    pub(super) fn has_gap(&self) -> bool {
+        self.index.has_gap
     }
 
     /// Returns the text, with the times of its lines: the last `tail` lines, or from a time on. Some earlier lines may be included.

@@ -12,6 +12,7 @@ pub mod guard;
 pub mod http;
 pub mod kube_apiserver;
 pub mod kubeconfig;
+pub mod object_store;
 pub mod postgres;
 pub mod process;
 pub mod receiver;

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use sparkgate_testing::dice::Dice;
 use sparkgate_testing::{
     fault_proxy::{Fault, Way},
+    object_store::{ObjectStore, StoreFault},
     webhook::{self, Conduct, Webhook},
 };
 use sqlx::{ConnectOptions, Executor, PgPool};
@@ -50,6 +51,8 @@ pub(crate) struct Blows {
     pub(crate) acts: usize,
     /// Rows and tables locked by others, transactions left open, backends terminated.
     pub(crate) locks: usize,
+    /// Times for which the object store refuses requests, loses replies, or lists in part.
+    pub(crate) objects: usize,
     /// The probability that a request is carried out and its reply lost.
     pub(crate) lost_replies: f64,
 }
@@ -74,7 +77,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
     }
     let (adversary, pool) = (Adversary::new(world), world.pool.clone());
     let (client, namespace, webhook) = (world.client.clone(), world.namespace.clone(), &world.webhook);
-    let neighbours = world.neighbours.as_ref();
+    let (neighbours, objects) = (world.neighbours.as_ref(), world.objects.as_ref());
     let servers = world.servers.both();
     let dice = |purpose| Dice::new(seed, purpose);
     tokio::join!(
@@ -91,6 +94,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         misbehave(webhook, dice("webhooks"), blows),
         touch_pods(&adversary, dice("acts"), blows),
         lock(&pool, dice("locks"), blows),
+        harm_objects(objects, dice("objects"), blows),
         async {
             if let Some(neighbours) = neighbours {
                 neighbours.storm(dice("neighbours"), blows).await;
@@ -277,6 +281,23 @@ async fn lock(pool: &PgPool, mut dice: Dice, blows: &Blows) {
     for nth in 0..blows.locks {
         moment(&mut dice, began, blows, nth, blows.locks).await;
         hold(pool, &mut dice).await;
+    }
+}
+
+async fn harm_objects(objects: Option<&ObjectStore>, mut dice: Dice, blows: &Blows) {
+    let Some(objects) = objects else { return };
+    let began = Instant::now();
+    for nth in 0..blows.objects {
+        moment(&mut dice, began, blows, nth, blows.objects).await;
+        let faults = [
+            StoreFault::Refuse,
+            StoreFault::LoseReplies,
+            StoreFault::BreakLists,
+            StoreFault::HideNew(dice.millis(500, 20_000)),
+        ];
+        objects.set(*dice.pick(&faults).unwrap());
+        sleep(dice.millis(500, 6000)).await;
+        objects.set(StoreFault::None);
     }
 }
 

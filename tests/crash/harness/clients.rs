@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{
+    files::Shelf,
     http::{Gateway, NoReply, Reply, get, post},
     plan::Job,
     tenants::Tenant,
@@ -50,6 +51,10 @@ pub(crate) struct Clients {
     pub(crate) gateways: Vec<Gateway>,
     /// Whether jobs are those of [`Tenant`]s, each in its namespace.
     tenants: bool,
+    /// The jobs to submit, of those that the seed plans.
+    pub(crate) wanted: fn(&Job) -> bool,
+    /// Uploaded files, for jobs.
+    pub(crate) shelf: Arc<Shelf>,
     book: Arc<Mutex<Book>>,
     /// The number of the next job.
     next: Arc<AtomicU32>,
@@ -57,7 +62,8 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<Gateway>, tenants: bool) -> Self {
-        Self { seed, namespace, gateways, tenants, book: Arc::default(), next: Arc::default() }
+        let (wanted, shelf): (fn(&Job) -> bool, _) = (|_| true, Arc::default());
+        Self { seed, namespace, gateways, tenants, wanted, shelf, book: Arc::default(), next: Arc::default() }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -100,6 +106,9 @@ impl Clients {
     pub(crate) async fn submit(&self) -> (String, Job) {
         loop {
             let number = self.next.fetch_add(1, SeqCst);
+            if !(self.wanted)(&Job::planned(self.seed, number)) {
+                continue;
+            }
             if let Some(id) = self.submit_once(number).await {
                 self.book().accepted.insert(id.clone(), number);
                 self.read_back(&id, number).await;
@@ -122,9 +131,14 @@ impl Clients {
     async fn submit_once(&self, number: u32) -> Option<String> {
         let namespace =
             if self.tenants { Tenant::of_job(number).namespace(&self.namespace) } else { self.namespace.clone() };
-        let properties = json!({"spark.kubernetes.namespace": namespace,
+        let mut dice = Dice::new(self.seed ^ u64::from(number), "file");
+        let file = if dice.one_in(3) { self.shelf.use_one(&namespace, &mut dice) } else { None };
+        let mut properties = json!({"spark.kubernetes.namespace": namespace,
             "spark.kubernetes.container.image": "spark", "spark.app.name": "crash",
             "spark.sparkgate.maxRetries.infrastructure": Job::planned(self.seed, number).retries.to_string()});
+        if let Some(digest) = file {
+            properties["spark.files"] = format!("sparkgate-file:/{digest}/data.bin").into();
+        }
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
             "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
             "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});

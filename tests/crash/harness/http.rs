@@ -2,11 +2,17 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 /// A gateway as its clients reach it.
 #[derive(Debug, Clone)]
@@ -73,4 +79,35 @@ fn parse(text: &str) -> Option<Reply> {
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let retry_after = head.to_ascii_lowercase().contains("\r\nretry-after:");
     Some(Reply { status, retry_after, body: serde_json::from_str(body).ok()? })
+}
+
+/// A reply whose body needn't be a document.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Sends a request with any body, and returns the whole reply. One that breaks off is none.
+pub(crate) async fn transfer(gateway: &Gateway, method: &str, path: &str, body: Bytes) -> Result<Content, NoReply> {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(gateway.address)).await else {
+        return Err(NoReply::NotSent);
+    };
+    let exchanged = async {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let _driven = AbortOnDropHandle::new(tokio::spawn(connection));
+        let mut request = Request::builder().method(method).uri(path).header("Host", "localhost");
+        if let Some(credentials) = &gateway.credentials {
+            request = request.header("Authorization", credentials);
+        }
+        let (head, body) = sender.send_request(request.body(Full::new(body)).unwrap()).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok::<_, hyper::Error>(Content { status: head.status.as_u16(), headers: head.headers, body })
+    };
+    match timeout(LIMIT, exchanged).await {
+        Ok(Ok(content)) => Ok(content),
+        Ok(Err(_)) | Err(_) => Err(NoReply::InDoubt),
+    }
 }

@@ -3,6 +3,7 @@
 
 mod api;
 mod life;
+pub(crate) mod logs;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,6 +23,7 @@ use tokio::{sync::watch, task::JoinSet};
 use self::{
     api::PodsApi,
     life::{Life, Sight},
+    logs::NodeLogs,
 };
 use super::{adversary::is_forged, plan::Job, truth::Truth};
 
@@ -33,6 +35,7 @@ pub(crate) struct Kubelet {
     pub(crate) namespace: String,
     pub(crate) seed: u64,
     pub(crate) truth: Arc<Truth>,
+    pub(crate) logs: Arc<NodeLogs>,
     /// While it is true, no container ends by itself.
     pub(crate) hold: watch::Receiver<bool>,
 }
@@ -79,6 +82,7 @@ impl Kubelet {
 
     fn gone(&self, seen: &HashMap<String, watch::Sender<Sight>>, uid: &str) {
         self.truth.note(uid, |pod| pod.gone = true);
+        self.logs.remove(uid);
         if let Some(known) = seen.get(uid) {
             known.send_replace(Sight { bound: true, deleting: true, forced: true, gone: true });
         }
@@ -101,6 +105,7 @@ impl Kubelet {
         Life {
             api: api.clone(),
             truth: self.truth.clone(),
+            log: self.logs.add(&self.namespace, &name, &uid),
             hold: self.hold.clone(),
             sight,
             job: Job::planned(self.seed, job.unwrap_or(u32::MAX)),

@@ -2,6 +2,7 @@
 
 mod leftovers;
 mod outcome;
+pub(crate) mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -32,6 +32,7 @@ pub(crate) struct Replica {
     pub(crate) pages: Option<PageProxy>,
     program: Mutex<PathBuf>,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     database_url: String,
     pub(crate) log: PathBuf,
     state: Mutex<State>,
@@ -56,6 +57,7 @@ impl Replica {
         options: &[String],
         servers: &Servers,
         seed: u64,
+        environment: Vec<(String, String)>,
     ) -> Self {
         let upstream = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let database = FaultProxy::seeded(upstream(servers.postgres.port), seed ^ number as u64).await;
@@ -76,7 +78,8 @@ impl Replica {
         let database_url = servers.postgres.gateway_url(namespace, database.address().port()).unwrap();
         let log = guard().directory().join(format!("{name}.log"));
         let program = Mutex::new(program);
-        Self { address, database, cluster, pages, program, arguments, database_url, log, state: Mutex::default() }
+        let state = Mutex::default();
+        Self { address, database, cluster, pages, program, arguments, environment, database_url, log, state }
     }
 
     /// Marks it as wanted, and starts it.
@@ -85,7 +88,8 @@ impl Replica {
         state.wanted = true;
         if state.process.is_none() {
             let mut command = Command::new(&*self.program.lock().unwrap());
-            command.args(&self.arguments).env("SPARKGATE_DATABASE_URL", &self.database_url).env("RUST_BACKTRACE", "1");
+            command.args(&self.arguments).envs(self.environment.iter().cloned());
+            command.env("SPARKGATE_DATABASE_URL", &self.database_url).env("RUST_BACKTRACE", "1");
             state.process = Some(Process::spawn(command.env_remove("KUBECONFIG"), &self.log));
             state.starts += 1;
         }

@@ -2,7 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{chaos::Blows, oracle::Verdict, queues::Seen, takeover::Takeovers, world::Setting};
+use super::{
+    chaos::Blows,
+    oracle::{Verdict, stored::Stored},
+    queues::Seen,
+    takeover::Takeovers,
+    world::Setting,
+};
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -22,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) starts: usize,
     pub(crate) replies_lost: usize,
     pub(crate) verdict: Verdict,
+    /// Logs and files, as they were read at the end.
+    pub(crate) stored: Stored,
     /// From the end of the storm until every submission had ended.
     pub(crate) settled_after: Duration,
     pub(crate) takeovers: Takeovers,
@@ -66,6 +74,7 @@ impl fmt::Display for Report {
         line("rights removed for a while", blows.denials.to_string())?;
         line("webhooks that change, delay or deny pods", blows.webhooks.to_string())?;
         line("locks, open transactions, ended backends", blows.locks.to_string())?;
+        line("object store away, losing, listing in part", blows.objects.to_string())?;
         let acts: Vec<_> = self.acts.iter().map(|(act, count)| format!("{count} {act}")).collect();
         line("actions of others on pods", acts.join(", "))?;
         line("requests carried out, reply lost", self.replies_lost.to_string())?;
@@ -80,6 +89,10 @@ impl fmt::Display for Report {
         line("settled after the storm", format!("{:.1} s", self.settled_after.as_secs_f64()))?;
         let (streamed, paged, received) = self.read;
         line("events streamed, paged; messages", format!("{streamed}, {paged}; {received}"))?;
+        let Stored { whole_logs, other_logs, files, deleted_files, requests: (requests, refused) } = self.stored;
+        line("requests to the object store", format!("{requests}, {refused} refused"))?;
+        line("logs read whole; cut or gone", format!("{whole_logs}; {other_logs}"))?;
+        line("files accepted, deleted", format!("{files}, {deleted_files}"))?;
         line("takeover of a killed replica's work", self.takeovers.to_string())?;
         line("duration", format!("{:.0} s", self.took.as_secs_f64()))
     }

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     chaos::{Blows, storm},
-    oracle::{Unseen, judge},
+    files::Uploaders,
+    oracle::{Unseen, judge, stored},
     readers::Readers,
     replica::Replica,
     report::Report,
@@ -51,17 +52,22 @@ impl Run {
                 self.say(began, &format!("{accepted} accepted"));
             }
         };
+        let uploaders = self.setting.objects.then(|| Uploaders::new(&world));
         let queues = world.queues.clone();
+        let (time, storm) = (self.blows.time(), storm(&mut world, &self.blows));
         let caps = async {
             if let Some(queues) = &queues {
-                queues.storm(Dice::new(self.seed, "queues"), self.blows.time()).await;
+                queues.storm(Dice::new(self.seed, "queues"), time).await;
+            }
+        };
+        let upload = async {
+            if let Some(uploaders) = uploaders {
+                uploaders.work(time).await;
             }
         };
         tokio::select! {
             () = progress => {}
-            _ = async {
-                tokio::join!(clients.submit_all(self.jobs, self.blows.time()), storm(&mut world, &self.blows), caps)
-            } => {}
+            _ = async { tokio::join!(clients.submit_all(self.jobs, time), storm, upload, caps) } => {}
         }
 
         world.calm().await;
@@ -75,6 +81,8 @@ impl Run {
         let queues = world.queues.as_ref().map(|queues| queues.seen().clone());
         verdict.violations.extend(queues.iter().flat_map(|seen| seen.violations.clone()));
         verdict.violations.extend(readers.judge(&world, READERS).await);
+        let (stored, wrong) = stored::judge(&world).await;
+        verdict.violations.extend(wrong);
 
         let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
         let book = world.clients.book();
@@ -95,6 +103,7 @@ impl Run {
             starts: sum(Replica::starts),
             replies_lost: sum(|replica| replica.database.replies_lost() + replica.cluster.replies_lost()),
             verdict,
+            stored,
             settled_after,
             takeovers,
             read: readers.counts(),

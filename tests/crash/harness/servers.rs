@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 pub(crate) use sparkgate_testing::postgres::Postgres;
 use tokio::sync::{Mutex, MutexGuard};
 
-pub(crate) use kubernetes::{Kubernetes, grant, revoke};
+pub(crate) use kubernetes::{Kubernetes, NODE, grant, revoke};
 
 pub(crate) struct Servers {
     pub(crate) postgres: Postgres,

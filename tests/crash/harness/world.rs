@@ -7,21 +7,28 @@ use std::{
 };
 
 use kube::Client;
-use sparkgate_testing::webhook::{Conduct, Webhook};
-use sparkgate_testing::{dice::Dice, guard::guard, process::until};
+use sparkgate_testing::{
+    dice::Dice,
+    guard::guard,
+    object_store::{ObjectStore, StoreFault},
+    process::until,
+    webhook::{Conduct, Webhook},
+};
 use sqlx::PgPool;
 use tokio::{
     sync::watch,
     task::JoinSet,
     time::{Instant, sleep},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     adversary::Deeds,
     clients::Clients,
     history::History,
     http::Gateway,
-    kubelet::Kubelet,
+    kubelet::{Kubelet, logs::NodeLogs},
+    oracle::stored::{FILES, LOGS},
     queues::Queues,
     replica::Replica,
     servers::{Borrowed, borrow, grant},
@@ -34,6 +41,8 @@ use super::{
 pub(crate) struct Setting {
     /// Tenants, some of which are bad neighbours.
     pub(crate) tenants: bool,
+    /// An object store for files and logs, and a node whose kubelet has the logs. It needs tenants.
+    pub(crate) objects: bool,
     /// Submissions that ended before the run.
     pub(crate) old: u32,
     /// Whether the tenants have queues.
@@ -52,6 +61,9 @@ pub(crate) struct World {
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) clients: Clients,
     pub(crate) truth: Arc<Truth>,
+    pub(crate) objects: Option<ObjectStore>,
+    /// What the drivers wrote.
+    pub(crate) logs: Arc<NodeLogs>,
     /// The actions of others in the namespace.
     pub(crate) deeds: Arc<Mutex<Deeds>>,
     /// Direct connections to both servers, for the oracle.
@@ -61,8 +73,8 @@ pub(crate) struct World {
     pub(crate) webhook: Webhook,
     /// While true, no driver ends by itself.
     pub(crate) hold: watch::Sender<bool>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "its tasks end with it"))]
     tasks: JoinSet<()>,
+    _kubelet: Option<AbortOnDropHandle<()>>,
     pub(crate) servers: Borrowed,
 }
 
@@ -108,11 +120,27 @@ impl World {
             history = History::write(&pool, &namespace, tenant, setting.old.into()).await;
         }
 
+        let logs = Arc::<NodeLogs>::default();
+        let (mut objects, mut kubelet, mut environment) = (None, None, Vec::new());
+        if setting.objects {
+            let (port, served) = logs.serve().await;
+            servers.both().kubernetes.register_node(port).await;
+            kubelet = Some(served);
+            let store = ObjectStore::start().await;
+            environment = store.environment();
+            objects = Some(store);
+            // Most of a log is in the store, and its end in the database, too.
+            let urls = [format!("--files-url=s3://{FILES}/storm"), format!("--logs-url=s3://{LOGS}/storm")];
+            options.extend(urls);
+            options.extend(["--files-base-url=http://127.0.0.1:6066", "--kept-log=1KiB"].map(str::to_owned));
+        }
+
         let mut tasks = JoinSet::new();
         let mut started = Vec::new();
         for number in 0..replicas {
-            let replica =
-                Arc::new(Replica::new(program.clone(), number, &namespace, &options, servers.both(), seed).await);
+            let (program, environment) = (program.clone(), environment.clone());
+            let replica = Replica::new(program, number, &namespace, &options, servers.both(), seed, environment).await;
+            let replica = Arc::new(replica);
             replica.start();
             let kept = replica.clone();
             tasks.spawn(async move { kept.keep_up(Dice::new(seed, &format!("restarts {number}"))).await });
@@ -126,6 +154,7 @@ impl World {
                 namespace: namespace.clone(),
                 seed,
                 truth: truth.clone(),
+                logs: logs.clone(),
                 hold: held.clone(),
             };
             tasks.spawn(kubelet.play());
@@ -147,12 +176,15 @@ impl World {
             replicas: started,
             clients,
             truth,
+            objects,
+            logs,
             deeds: Arc::default(),
             pool,
             client,
             webhook,
             hold,
             tasks,
+            _kubelet: kubelet,
             servers,
         };
         world.all_up().await;
@@ -167,7 +199,6 @@ impl World {
     }
 
     /// Leads the replicas and the oracle to the server that has replaced Postgres.
-    #[cfg(test)]
     pub(crate) fn follow_postgres(&mut self) {
         let postgres = &self.servers.both().postgres;
         self.pool = postgres.pool(&self.namespace);
@@ -180,6 +211,9 @@ impl World {
     /// Ends all faults, and starts what isn't running.
     pub(crate) async fn calm(&mut self) {
         self.webhook.set(Conduct::Allow);
+        if let Some(objects) = &self.objects {
+            objects.set(StoreFault::None);
+        }
         let servers = self.servers.both();
         servers.postgres.ready().await;
         servers.kubernetes.ready().await;

@@ -51,7 +51,7 @@ mod tests {
             waited: Duration::ZERO,
         };
         let waiting = waiting.iter().enumerate().map(candidate).collect();
-        let tenant = Tenant { running: cores(used), waiting, has_more: false };
+        let tenant = Tenant { running: cores(used), since_admission: None, waiting, has_more: false };
         let tenants = [("red".to_owned(), tenant)].into();
         let queue = Queue { caps: cores(10), is_paused, tenants, ..Queue::default() };
         Snapshot { queues: [("q".to_owned(), queue)].into(), ..Snapshot::default() }

@@ -10,6 +10,8 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use crate::harness::servers::NODE;
+
 #[derive(Clone)]
 pub(super) struct PodsApi {
     pub(super) pods: Api<Pod>,
@@ -24,7 +26,7 @@ impl PodsApi {
     /// Binds the pod to a node. A conflict means that it is already bound.
     pub(super) async fn bind(&self, name: &str) {
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
-            "target": {"kind": "Node", "name": "node-1"}});
+            "target": {"kind": "Node", "name": NODE}});
         let how = PostParams::default();
         insist(|| self.pods.create_subresource::<_, Value>("binding", name, &how, &binding)).await;
     }

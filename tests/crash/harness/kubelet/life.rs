@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 use tokio::{sync::watch, time::sleep};
 
-use super::api::PodsApi;
+use super::{api::PodsApi, logs::ContainerLog};
 use crate::harness::{
     plan::{Ending, Job},
     truth::{Played, Truth},
@@ -28,6 +28,7 @@ pub(super) struct Sight {
 pub(super) struct Life {
     pub(super) api: PodsApi,
     pub(super) truth: Arc<Truth>,
+    pub(super) log: ContainerLog,
     pub(super) hold: watch::Receiver<bool>,
     pub(super) sight: watch::Receiver<Sight>,
     pub(super) job: Job,
@@ -78,11 +79,21 @@ impl Life {
             pod.started = true;
             pod.began = Some(Instant::now());
         });
+        self.log.write(20);
         self.report("Running", json!({"running": {"startedAt": now()}})).await;
         tokio::select! {
             biased;
             () = self.is_deleted() => self.terminate(Played::Terminated).await,
             () = self.time_passes() => self.end().await,
+            () = self.writes() => {}
+        }
+    }
+
+    /// Writes a line now and then, until the container is ended.
+    async fn writes(&self) {
+        loop {
+            sleep(Duration::from_millis(150)).await;
+            self.log.write(1);
         }
     }
 
@@ -165,6 +176,8 @@ impl Life {
     }
 
     async fn exited(&self, code: i32, reason: &str) {
+        self.log.write(5);
+        self.log.end();
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let ended =
             json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": now(), "finishedAt": now()}});

@@ -7,10 +7,13 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Node},
+    rbac::v1::RoleBinding,
+};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
@@ -29,6 +32,9 @@ rules:
 - {level: Request, verbs: [patch], resources: [{group: '', resources: [pods, pods/status]}]}
 - {level: None}
 ";
+
+/// The node that all pods are bound to.
+pub(crate) const NODE: &str = "node-1";
 
 pub(crate) struct Kubernetes {
     assets: PathBuf,
@@ -153,6 +159,18 @@ impl Kubernetes {
             gateway.request_text(list).await.is_ok()
         })
         .await;
+    }
+
+    /// Registers the node that all pods are bound to, whose kubelet listens on this port.
+    pub(crate) async fn register_node(&self, port: u16) {
+        let nodes: Api<Node> = Api::all(self.client().await);
+        let node = json!({"metadata": {"name": NODE}});
+        if let Err(error) = nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await {
+            assert!(matches!(&error, kube::Error::Api(status) if status.is_already_exists()), "{error}");
+        }
+        let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}});
+        nodes.patch_status(NODE, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
     /// Returns a client with all rights, for the calling runtime.
