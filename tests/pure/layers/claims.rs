@@ -21,7 +21,7 @@ enum Evidence {
 use Evidence::{Endpoint, File, Setting};
 
 /// A row of the table *Side by side*, a word that Sparkgate's cell has to have, and the evidence for it.
-const CLAIMS: [(&str, &str, Evidence); 20] = [
+const CLAIMS: [(&str, &str, Evidence); 21] = [
     ("clients use", "Spark's REST protocol", Endpoint("/v1/submissions/create")),
     ("clients use", "Livy", Setting("SPARKGATE_LIVY_LISTEN")),
     ("clients use", "Kubeflow", File("docs/integrate/kubeflow.md")),
@@ -41,6 +41,7 @@ const CLAIMS: [(&str, &str, Evidence); 20] = [
     ("usage and cost", "core-hours", Endpoint("/v1/usage")),
     ("lineage", "OpenLineage", Setting("SPARKGATE_OPENLINEAGE_URL")),
     ("audit", "denied", Endpoint("/v1/audit")),
+    ("fair queues of teams", "by weight", Endpoint("/v1/queues")),
     ("Helm chart", "yes", File("charts/sparkgate/Chart.yaml")),
 ];
 
