@@ -39,7 +39,7 @@ fn gateway() -> Played {
 fn queues() -> Value {
     json!({"queues": [
         {"name": "day", "state": "paused", "changed": {"at": "2026-01-02T03:04:05Z", "by": "corp:ann", "reason": "upgrade"},
-            "weight": 3, "fairShare": 0.75, "caps": {"cores": 40.0, "resources": {"nvidia.com/gpu": 4}},
+            "weight": 3, "fairShare": 0.75, "caps": {"cores": 40.0, "extended": {"nvidia.com/gpu": 4}},
             "running": {"submissions": 2, "pods": 6, "cores": 6.5, "memoryBytes": 8_589_934_592_u64}, "waiting": 7, "held": 1,
             "tenants": {}},
         {"name": "night", "state": "open", "weight": 1, "fairShare": 0.25, "caps": {}, "running": {}, "waiting": 0, "held": 0,

@@ -361,7 +361,7 @@ class Resources(Document):
     memory_bytes: int | None = Field(None, alias="memoryBytes")
     pods: int | None = None
     """Drivers and executors."""
-    resources: dict[str, int] | None = None
+    extended: dict[str, int] | None = None
     """Extended resources by name, such as `nvidia.com/gpu`."""
     submissions: int | None = None
 

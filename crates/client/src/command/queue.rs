@@ -79,7 +79,7 @@ struct Amounts {
     pods: Option<u64>,
     cores: Option<f64>,
     memory_bytes: Option<u64>,
-    resources: BTreeMap<String, u64>,
+    extended: BTreeMap<String, u64>,
 }
 
 #[derive(Deserialize)]
@@ -160,10 +160,10 @@ fn row(queue: &Document) -> Vec<Cell> {
 }
 
 fn wide(queue: &Document) -> Vec<Cell> {
-    let names = queue.caps.resources.keys().chain(queue.running.resources.keys());
+    let names = queue.caps.extended.keys().chain(queue.running.extended.keys());
     let names: std::collections::BTreeSet<_> = names.collect();
     let each = names.into_iter().map(|name| {
-        let count = |amounts: &Amounts| amounts.resources.get(name).map(u64::to_string);
+        let count = |amounts: &Amounts| amounts.extended.get(name).map(u64::to_string);
         format!("{name}={}", used(count(&queue.running), count(&queue.caps)))
     });
     let changed = queue.changed.as_ref().map(|changed| match &changed.reason {

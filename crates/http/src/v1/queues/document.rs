@@ -59,7 +59,7 @@ struct Resources {
     /// Extended resources by name, such as `nvidia.com/gpu`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
-    resources: BTreeMap<String, u64>,
+    extended: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -172,7 +172,7 @@ impl From<Amounts> for Resources {
             pods: amounts.get(&Resource::Pods),
             cores: amounts.get(&Resource::Cores).map(|millicores| millicores as f64 / 1000.0),
             memory_bytes: amounts.get(&Resource::Memory),
-            resources: extended.collect(),
+            extended: extended.collect(),
         }
     }
 }
