@@ -358,11 +358,11 @@ class Resources(Document):
     """Amounts of resources. Absent ones are unlimited in caps, and else zero."""
 
     cores: float | None = None
+    extended: dict[str, int] | None = None
+    """Extended resources by name, such as `nvidia.com/gpu`."""
     memory_bytes: int | None = Field(None, alias="memoryBytes")
     pods: int | None = None
     """Drivers and executors."""
-    extended: dict[str, int] | None = None
-    """Extended resources by name, such as `nvidia.com/gpu`."""
     submissions: int | None = None
 
 
