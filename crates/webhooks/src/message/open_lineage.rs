@@ -22,8 +22,8 @@ const LONGEST_NAME: usize = 512;
 /// tenant. What the request names is then in our own facet only.
 pub(super) fn body(change: &Change, installation: Uuid, is_of_all: bool) -> Option<Value> {
     let kind = match change.known_state()? {
-        // The attempt is queued already.
-        State::Queued if matches!(change.reason.as_deref(), Some("Held" | "Released" | "Admitted")) => return None,
+        // An event of its queue: the attempt is queued already.
+        State::Queued if change.previous.as_deref() == Some(State::Queued.as_str()) => return None,
         State::Queued => "START",
         State::Running => "RUNNING",
         State::Finished => "COMPLETE",
