@@ -136,10 +136,10 @@ mod tests {
         assert!(beside.is_empty(), "granted but never checked: {beside:?}");
     }
 
-    /// Returns whether a right is granted but not checked: those on Volcano's `PodGroup`s, and on the namespaces that
-    /// identify a cluster. A gateway launches without them, too.
+    /// Returns whether a right is granted but not checked: those on Volcano's `PodGroup`s, on the namespaces that identify a cluster, and on
+    /// the quotas from which the capacity of queues is learned. A gateway launches without them, too.
     fn beside_the_check(right: &str) -> bool {
-        right.ends_with("/podgroups") || right == "get /namespaces"
+        right.ends_with("/podgroups") || ["get /namespaces", "list /resourcequotas"].contains(&right)
     }
 
     #[test]
