@@ -75,7 +75,7 @@ pub use sparkgate_core::{
     usage::{PriceSettings, Usage},
     witness::{Archived, Witness},
 };
-pub use sparkgate_kueue::{KueueQueue, KueueQueues};
+pub use sparkgate_kueue::KueueQueues;
 pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
 pub use sparkgate_queues::{QueueOverview, Queues, Rest, TenantInQueue};
 pub use sparkgate_requests::{
