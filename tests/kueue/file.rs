@@ -1,6 +1,13 @@
 //! Queues of the access file that name a queue of Kueue.
 
-use sparkgate::{store::Store, submission::SubmissionId};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::{Api, Client, api::DeleteParams};
+use sparkgate::{
+    service::doctor::{Finding, Level},
+    store::Store,
+    submission::SubmissionId,
+};
+use sparkgate_testing::kube_apiserver::KubeApiserver;
 use sqlx::PgPool;
 
 use crate::world::{Quota, World};
@@ -69,6 +76,49 @@ async fn a_workload_follows_its_queue_to_another_local_queue(pool: PgPool) {
         })
         .await;
     assert_eq!(world.workloads().await[0]["spec"]["queueName"], world.namespace);
+}
+
+#[sqlx::test]
+async fn doctor_finds_queues_and_rights_that_are_missing(pool: PgPool) {
+    let quota = Quota { cores: 2, ..Quota::default() };
+    let world = World::with_file(pool, quota, "{plain: {}}").await;
+    let gateway = KubeApiserver::start().await.gateway().await;
+    assert_eq!(world.findings(gateway.clone()).await, [], "no queue is one of Kueue");
+
+    world.change_file(&format!("{{plain: {{kueue: '{}:missing'}}}}", world.namespace));
+    let mut expected = vec![
+        ("kueue.api", Level::Ok),
+        ("kueue.rights", Level::Ok),
+        ("kueue.rights", Level::Ok),
+        ("kueue.queue", Level::Skipped),
+        ("kueue.priority-class", Level::Failure),
+    ];
+    until_found(&world, &gateway, &expected).await;
+    expected[3] = ("kueue.queue", Level::Ok);
+    until_found(&world, &world.admin, &expected).await;
+
+    world.change_file("{plain: {kueue: missing}}");
+    expected.truncate(4);
+    expected[3] = ("kueue.queue", Level::Failure);
+    until_found(&world, &world.admin, &expected).await;
+
+    let roles: Api<Role> = Api::namespaced(world.admin.clone(), &world.namespace);
+    roles.delete(&format!("kueue-{}", world.namespace), &DeleteParams::default()).await.unwrap();
+    expected[2] = ("kueue.rights", Level::Failure);
+    expected[3] = ("kueue.queue", Level::Skipped);
+    let findings = until_found(&world, &gateway, &expected).await;
+    let message = &findings[2].message;
+    assert!(message.contains("create workloads.kueue.x-k8s.io"), "{message}");
+}
+
+/// Waits until these are the findings: the API server applies rights a moment later.
+async fn until_found(world: &World, client: &Client, expected: &[(&str, Level)]) -> Vec<Finding> {
+    let findings = world.until_so("doctor finds it", async || {
+        let findings = world.findings(client.clone()).await;
+        let levels: Vec<_> = findings.iter().map(|finding| (finding.check, finding.level)).collect();
+        if levels == expected { Ok(findings) } else { Err(format!("{findings:?}")) }
+    });
+    findings.await
 }
 
 /// Ends the pause of a launch, which lasts half a minute.

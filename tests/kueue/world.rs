@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use sparkgate::{
     access::{Grant, KueueQueue, Principal, Provider, Role},
     cluster::Cluster,
-    service::{AccessFile, Caps, Service, Session, Settings, Setup, SparkSettings, Status, Submitter},
+    service::{
+        AccessFile, Caps, KueueQueues, Service, Session, Settings, Setup, SparkSettings, Status, Submitter,
+        doctor::{Finding, check_kueue},
+    },
     spark::{CreateSubmissionRequest, parse_properties},
     store::Store,
     submission::SubmissionId,
@@ -117,6 +120,15 @@ impl World {
         let mut world = Self::gateway(pool, admin, &[namespace], None, file).await;
         world._kueue = _kueue;
         world
+    }
+
+    /// Returns what `sparkgate doctor` finds about queues of Kueue with this client.
+    pub(crate) async fn findings(&self, client: Client) -> Vec<Finding> {
+        let cluster = Cluster::new(client, std::slice::from_ref(&self.namespace));
+        let mut findings = Vec::new();
+        let current = self.service.access.current();
+        check_kueue(&cluster, current.access(), &KueueQueues::new(), &mut findings).await;
+        findings
     }
 
     /// Changes the queues of the access file.
