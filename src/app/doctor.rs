@@ -19,7 +19,8 @@ use sparkgate_service::{
     AccessFile,
     doctor::{
         Defaults, Finding, Level, check_admission, check_api_server, check_creators, check_database, check_encryption,
-        check_files, check_home, check_lineage, check_namespaces, check_owner, check_pods, check_service_accounts,
+        check_files, check_home, check_kueue, check_lineage, check_namespaces, check_owner, check_pods,
+        check_service_accounts,
     },
     error_chain,
 };
@@ -95,6 +96,8 @@ async fn in_cluster(
         check_service_accounts(&cluster, defaults, findings).await;
     }
     if let Some(access) = access {
+        let (current, setting) = (access.current(), settings.kueue.settings());
+        check_kueue(&cluster, current.access(), &setting, findings).await;
         check_admission(&cluster, access, findings).await;
     }
     if let Some(store) = store {

@@ -5,5 +5,6 @@
 mod admission;
 mod controller;
 mod eviction;
+mod file;
 mod pods;
 mod world;

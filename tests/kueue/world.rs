@@ -1,6 +1,6 @@
-//! A gateway whose namespace has a queue of Kueue, and the objects of that queue.
+//! A gateway with a queue of Kueue, and the objects of that queue.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -10,14 +10,19 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sparkgate::{
+    access::{Grant, KueueQueue, Principal, Provider, Role},
     cluster::Cluster,
-    service::{Caps, KueueQueue, Service, Settings, Setup, SparkSettings, Status, Submitter},
+    service::{
+        AccessFile, Caps, KueueQueues, Service, Session, Settings, Setup, SparkSettings, Status, Submitter,
+        doctor::{Finding, check_kueue},
+    },
     spark::{CreateSubmissionRequest, parse_properties},
     store::Store,
     submission::SubmissionId,
 };
 use sparkgate_testing::kube_apiserver::KubeApiserver;
 use sqlx::PgPool;
+use tempfile::NamedTempFile;
 use tokio::{
     sync::RwLockReadGuard,
     time::{Instant, sleep},
@@ -37,6 +42,8 @@ pub(crate) struct World {
     pub(crate) admin: Client,
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
+    /// The access file, if there is one.
+    file: Option<NamedTempFile>,
     _living: DropGuard,
     _kueue: Option<RwLockReadGuard<'static, ()>>,
 }
@@ -72,7 +79,7 @@ impl World {
         server.create_namespace(&namespace).await;
         let admin = server.admin().await;
         create_queue(&admin, &namespace, &quota).await;
-        Self::gateway(pool, admin, &[namespace], Some(None)).await
+        Self::gateway(pool, admin, &[namespace], Some(None), None).await
     }
 
     /// Creates one gateway for two namespaces, each with a queue of this quota. Returns the name of the second one, too.
@@ -85,7 +92,7 @@ impl World {
             server.create_namespace(namespace).await;
             create_queue(&admin, namespace, &quota).await;
         }
-        let mut world = Self::gateway(pool, admin, &namespaces, Some(None)).await;
+        let mut world = Self::gateway(pool, admin, &namespaces, Some(None), None).await;
         world._kueue = Some(guard);
         (world, namespaces[1].clone())
     }
@@ -98,28 +105,81 @@ impl World {
         server.create_namespace(&namespace).await;
         let admin = server.admin().await;
         create_queue(&admin, &namespace, &quota).await;
-        let mut world = Self::gateway(pool, admin, &[namespace], None).await;
+        let mut world = Self::gateway(pool, admin, &[namespace], None, None).await;
         world._kueue = Some(guard);
         world
+    }
+
+    /// Creates a gateway with an access file: a tenant `t`, and these queues.
+    pub(crate) async fn with_file(pool: PgPool, quota: Quota<'_>, queues: &str) -> Self {
+        let mut world = Self::with_plain_pods(pool, quota).await;
+        world.file = Some(NamedTempFile::new().unwrap());
+        world.write_file(queues);
+        let Self { pool, admin, namespace, file, _living, _kueue, .. } = world;
+        drop(_living);
+        let mut world = Self::gateway(pool, admin, &[namespace], None, file).await;
+        world._kueue = _kueue;
+        world
+    }
+
+    /// Returns what `sparkgate doctor` finds about queues of Kueue with this client.
+    pub(crate) async fn findings(&self, client: Client) -> Vec<Finding> {
+        let cluster = Cluster::new(client, std::slice::from_ref(&self.namespace));
+        let mut findings = Vec::new();
+        let current = self.service.access.current();
+        check_kueue(&cluster, current.access(), &KueueQueues::new(), &mut findings).await;
+        findings
+    }
+
+    /// Changes the queues of the access file.
+    pub(crate) fn change_file(&self, queues: &str) {
+        self.write_file(queues);
+        self.service.access.reload_if_changed();
+        assert_eq!(self.service.access.trouble(), None);
+    }
+
+    fn write_file(&self, queues: &str) {
+        let tenants =
+            format!("authentication: {{}}\ntenants: {{t: {{namespaces: [{}], defaultQueue: plain}}}}", self.namespace);
+        std::fs::write(self.file.as_ref().unwrap().path(), format!("{tenants}\nqueues: {queues}\n")).unwrap();
+    }
+
+    /// Returns a caller who may do all that the tests do.
+    fn session(&self) -> Session {
+        if self.file.is_none() {
+            return self.service.anonymous();
+        }
+        let grant = Grant::in_tenant(Role::Operator, "t").unwrap();
+        let principal = Principal::new(Provider::ApiKey, "x").unwrap().with_grants(vec![grant]);
+        Session::new(Arc::new(principal), self.service.access.current(), None, "test")
     }
 
     /// Replaces the gateway by one whose queue has a priority class.
     pub(crate) async fn with_priority(self, class: &str) -> Self {
         let Self { pool, admin, namespace, _living, _kueue, .. } = self;
         drop(_living);
-        let mut world = Self::gateway(pool, admin, &[namespace], Some(Some(class))).await;
+        let mut world = Self::gateway(pool, admin, &[namespace], Some(Some(class)), None).await;
         world._kueue = _kueue;
         world
     }
 
-    /// Creates a gateway whose queue has a priority class or none; `None` if it has no queue.
-    async fn gateway(pool: PgPool, admin: Client, namespaces: &[String], queue: Option<Option<&str>>) -> Self {
+    /// Creates a gateway whose queue has a priority class or none; `None` if the setting names no queue.
+    async fn gateway(
+        pool: PgPool,
+        admin: Client,
+        namespaces: &[String],
+        queue: Option<Option<&str>>,
+        file: Option<NamedTempFile>,
+    ) -> Self {
         let client = KubeApiserver::start().await.gateway().await;
         let cluster = Cluster::new(client, namespaces);
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings::new("4.3.0".parse().unwrap(), defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-        let mut setup = Setup::from(settings);
+        let mut setup = match &file {
+            Some(file) => Setup::from(AccessFile::open(file.path().to_owned(), settings).unwrap()),
+            None => Setup::from(settings),
+        };
         for namespace in namespaces {
             grant(&admin, namespace).await;
             if let Some(class) = queue {
@@ -133,8 +193,9 @@ impl World {
         tokio::spawn(service.leadership.clone().run_sweeps(living.clone()));
         tokio::spawn(service.launcher.clone().run(living.clone()));
         tokio::spawn(service.pods.clone().run(living.clone()));
+        tokio::spawn(service.queues.clone().run(living.clone()));
         let namespace = namespaces[0].clone();
-        Self { service, admin, namespace, pool, _living: living.drop_guard(), _kueue: None }
+        Self { service, admin, namespace, pool, file, _living: living.drop_guard(), _kueue: None }
     }
 
     /// Submits an application with so many executors.
@@ -153,11 +214,11 @@ impl World {
         for (key, value) in namespace.iter().chain(properties) {
             request.spark_properties.insert((*key).to_owned(), (*value).to_owned());
         }
-        self.service.submissions.create(&self.service.anonymous(), request).await.unwrap()
+        self.service.submissions.create(&self.session(), request).await.unwrap()
     }
 
     pub(crate) async fn status(&self, id: &SubmissionId) -> Status {
-        self.service.submissions.status(&self.service.anonymous(), id).await.unwrap().unwrap()
+        self.service.submissions.status(&self.session(), id).await.unwrap().unwrap()
     }
 
     /// Returns state, attempt and reason in the row.

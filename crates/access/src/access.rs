@@ -11,7 +11,7 @@ use crate::{
     authentication::Authentication,
     pattern::Patterns,
     principal::{Principal, shortened},
-    queue::Queues,
+    queue::{Queue, Queues},
     rate::Rates,
     role::{Action, Role},
     tenant::{Caps, Member, Namespaces, Tenant, TenantLimits, strongest},
@@ -81,6 +81,16 @@ impl Access {
     /// Returns the queues; none without an access file.
     pub fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    /// Returns the namespaces of the tenants that may use one of these queues; `all` are those of a tenant that has all.
+    pub fn namespaces_of_queues(&self, all: &[String], is_one: impl Fn(&Queue) -> bool) -> BTreeSet<String> {
+        let tenants = self.tenants().filter(|tenant| self.queues.for_tenant(&tenant.name).any(&is_one));
+        let of_each = tenants.flat_map(|tenant| match &tenant.namespaces {
+            Namespaces::All => all,
+            Namespaces::Listed(names) => names,
+        });
+        of_each.cloned().collect()
     }
 
     /// Returns how callers are authenticated. `None` if there is no access file: every caller is [`Principal::anonymous`].

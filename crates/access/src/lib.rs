@@ -28,7 +28,7 @@ pub use file::{AccessFileError, Entries, Fault, Text};
 pub use name::{is_label, is_subdomain};
 pub use pattern::{InvalidPattern, Pattern, Patterns};
 pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};
-pub use queue::{DynamicAllocation, Queue, Queues};
+pub use queue::{DynamicAllocation, KueueQueue, Queue, Queues};
 pub use rate::{InvalidRate, Rate, Rates};
 pub use role::{Action, Role, UnknownRole};
 pub use tenant::{Caps, Namespaces, Tenant, TenantLimits, TenantPrices, is_price};

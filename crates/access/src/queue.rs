@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use sparkgate_submission::queues::Amounts;
 
+use crate::name::is_subdomain;
+
 /// How long a submission that is next waits before room is kept free for it, if the file doesn't say.
 const RESERVE_AFTER: Duration = Duration::from_secs(60);
 
@@ -84,12 +86,33 @@ pub struct Queue {
     pub queue_timeout: Option<Duration>,
     /// What an application with dynamic allocation counts.
     pub dynamic_allocation: DynamicAllocation,
+    /// The queue of Kueue that admits its submissions after it.
+    pub kueue: Option<KueueQueue>,
 }
 
 impl Queue {
     /// Returns whether a tenant may use it.
     pub fn admits(&self, tenant: &str) -> bool {
         self.tenants.as_ref().is_none_or(|tenants| tenants.iter().any(|name| name == tenant))
+    }
+}
+
+/// A queue of Kueue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KueueQueue {
+    /// A `LocalQueue` of the namespace of drivers.
+    pub local_queue: String,
+    /// A `WorkloadPriorityClass`. By default Kueue's own default holds.
+    pub priority_class: Option<String>,
+}
+
+impl KueueQueue {
+    /// Reads the name of a `LocalQueue`, with that of a `WorkloadPriorityClass` after a colon if there is one; `None` if one of them is no
+    /// name of an object.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (queue, class) = text.split_once(':').map_or((text, None), |(queue, class)| (queue, Some(class)));
+        let are_names = is_subdomain(queue) && class.is_none_or(is_subdomain);
+        are_names.then(|| Self { local_queue: queue.to_owned(), priority_class: class.map(str::to_owned) })
     }
 }
 

@@ -26,6 +26,16 @@ const NEEDED: &[(&str, &str, &str, &[&str])] = &[
     ("networking.k8s.io", "networkpolicies", "", &["create", "get"]),
 ];
 
+/// The rights that queues of Kueue need in a namespace of drivers, as the chart grants them with `rbac.kueue`.
+const NEEDED_FOR_KUEUE: &[(&str, &str, &str, &[&str])] = &[
+    ("kueue.x-k8s.io", "workloads", "", &["create", "get", "list", "watch", "delete"]),
+    ("kueue.x-k8s.io", "workloads", "status", &["patch"]),
+    ("", "pods", "status", &["patch"]),
+];
+/// Those on objects of Kueue that belong to no namespace.
+const NEEDED_FOR_KUEUE_EVERYWHERE: &[(&str, &str, &str, &[&str])] =
+    &[("kueue.x-k8s.io", "resourceflavors", "", &["get"]), ("kueue.x-k8s.io", "workloadpriorityclasses", "", &["get"])];
+
 /// A verb that the account may not use on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingRight {
@@ -49,9 +59,9 @@ impl fmt::Display for MissingRight {
     }
 }
 
-fn needed() -> Vec<MissingRight> {
+fn each(needed: &[(&'static str, &'static str, &'static str, &'static [&'static str])]) -> Vec<MissingRight> {
     let mut rights = Vec::new();
-    for &(group, resource, subresource, verbs) in NEEDED {
+    for &(group, resource, subresource, verbs) in needed {
         rights.extend(verbs.iter().map(|verb| MissingRight { group, resource, subresource, verb }));
     }
     rights
@@ -63,8 +73,22 @@ impl Cluster {
     /// # Errors
     /// The API server doesn't answer the access reviews.
     pub async fn missing_rights(&self, namespace: Option<&str>) -> Result<Vec<MissingRight>, Error> {
+        self.missing(&each(NEEDED), namespace).await
+    }
+
+    /// Lists the rights for queues of Kueue that the account lacks in a namespace of drivers; `None` means those on objects that belong to
+    /// no namespace.
+    ///
+    /// # Errors
+    /// The API server doesn't answer the access reviews.
+    pub async fn missing_kueue_rights(&self, namespace: Option<&str>) -> Result<Vec<MissingRight>, Error> {
+        let needed = if namespace.is_some() { NEEDED_FOR_KUEUE } else { NEEDED_FOR_KUEUE_EVERYWHERE };
+        self.missing(&each(needed), namespace).await
+    }
+
+    async fn missing(&self, rights: &[MissingRight], namespace: Option<&str>) -> Result<Vec<MissingRight>, Error> {
         let mut missing = Vec::new();
-        for rights in needed().chunks(AT_ONCE) {
+        for rights in rights.chunks(AT_ONCE) {
             let answers = try_join_all(rights.iter().map(|right| self.may(*right, namespace))).await?;
             missing.extend(rights.iter().zip(answers).filter(|(_, may)| !may).map(|(right, _)| *right));
         }

@@ -80,8 +80,9 @@ impl Leadership {
 
     /// Runs the sweeps of features, each while this replica holds its lease, until `stop`.
     pub async fn run_sweeps(self: Arc<Self>, stop: CancellationToken) {
-        let each = self.sweeps.iter().filter(|sweep| sweep.is_needed()).map(|sweep| {
-            self.leases.while_held(sweep.lease(), &stop, || ready(Ok(true)), || sweep.rounds(&self.clock))
+        let each = self.sweeps.iter().map(|sweep| {
+            let is_needed = || ready(Ok(sweep.is_needed()));
+            self.leases.while_held(sweep.lease(), &stop, is_needed, || sweep.rounds(&self.clock))
         });
         join_all(each).await;
         stop.cancelled().await;

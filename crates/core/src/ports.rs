@@ -71,7 +71,7 @@ pub trait Sweep: Send + Sync {
     /// The name of the lease.
     fn lease(&self) -> &'static str;
 
-    /// Whether the feature keeps anything.
+    /// Whether the feature keeps anything now. It is asked as long as no replica holds the lease.
     fn is_needed(&self) -> bool;
 
     /// Runs rounds without an end. Nothing is deleted for its age while the clock of the database is doubted.
@@ -94,6 +94,8 @@ pub struct Attempt<'a> {
     /// Its number.
     pub number: i32,
     pub namespace: &'a str,
+    /// The queue of the access file that admitted it.
+    pub queue: Option<&'a str>,
     /// The name of its pod.
     pub pod: &'a str,
     /// An earlier try has created the pod.

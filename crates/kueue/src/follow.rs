@@ -1,6 +1,6 @@
 //! What follows from Kueue's decisions and from the ends of attempts. One replica does it for all.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::Utc;
 use futures::{StreamExt, stream::select_all};
@@ -33,13 +33,19 @@ enum Deed {
 }
 
 impl Kueue {
-    /// Follows the `Workload`s of all queues.
+    /// Follows the `Workload`s of all queues. A namespace whose queues leave Kueue is followed on, for the attempts that they admitted.
     pub(super) async fn follow(&self) {
+        let mut followed = self.namespaces();
         loop {
             match self.api().await {
-                Ok(Some(kueue)) => self.follow_with(&kueue).await,
+                Ok(Some(kueue)) => self.follow_with(&kueue, &mut followed).await,
                 Ok(None) => {
                     tracing::warn!(retry_in = ?PERIOD, "queues of Kueue wait: the cluster doesn't serve its API");
+                    // There are no Workloads.
+                    followed = self.namespaces();
+                    if followed.is_empty() {
+                        return;
+                    }
                 }
                 Err(error) => report("all", &error.into()),
             }
@@ -47,21 +53,27 @@ impl Kueue {
         }
     }
 
-    /// Follows them until the API server answers for none of the namespaces: it may serve another version.
-    async fn follow_with(&self, kueue: &kueue::Kueue) {
-        let namespaces: Vec<&String> = self.queues.keys().collect();
-        let watches = namespaces.iter().map(|namespace| {
-            let watch = kueue.watch_workloads(namespace).map(|news| ((*namespace).clone(), news));
-            watch.boxed()
-        });
-        let mut news = select_all(watches);
+    /// Follows them until the API server answers for none of the namespaces: it may serve another version. Namespaces are added as the
+    /// access file names them.
+    async fn follow_with(&self, kueue: &kueue::Kueue, followed: &mut BTreeSet<String>) {
+        let watch = |namespace: &String| {
+            let namespace = namespace.clone();
+            kueue.watch_workloads(&namespace).map(move |news| (namespace.clone(), news)).boxed()
+        };
+        let mut news = select_all(followed.iter().map(watch));
         let mut due = interval(PERIOD);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = due.tick() => {
+                    for namespace in self.namespaces() {
+                        if !followed.contains(&namespace) {
+                            news.push(watch(&namespace));
+                            followed.insert(namespace);
+                        }
+                    }
                     let mut answers = false;
-                    for namespace in &namespaces {
+                    for namespace in &*followed {
                         // One that can't be followed doesn't keep the others waiting.
                         match self.look_at_all(kueue, namespace).await {
                             Ok(()) => answers = true,
@@ -222,6 +234,7 @@ mod tests {
             uid: "w".to_owned(),
             submission: "driver-20260101000000-0001".parse().unwrap(),
             attempt: 2,
+            local_queue: "batch".to_owned(),
             state,
             is_ready: false,
             least_executors: 1,

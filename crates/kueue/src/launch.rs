@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Kueue, KueueQueue};
+use super::Kueue;
+use sparkgate_access::KueueQueue;
 use sparkgate_cluster::{
     Error as ClusterError, Manifest, Overlay,
     kueue::{self, Admission, Executors, PendingReason, Workload, WorkloadRequest, WorkloadState, placements},
@@ -81,11 +82,22 @@ impl Kueue {
         attempt: &Attempt<'_>,
         manifest: &mut Manifest,
     ) -> Result<(), Stop> {
-        let (executors, limit) = asked(executors_of(manifest)?)?;
         let Some(kueue) = self.api().await? else {
             return Err(held(MISSING, "the cluster serves no API of Kueue that this release knows: install Kueue"));
         };
-        let workload = self.workload(&kueue, queue, attempt, manifest, executors).await?;
+        let found = match attempt.is_begun {
+            true => kueue.workload(attempt.namespace, attempt.pod).await?,
+            false => None,
+        };
+        if attempt.is_begun && found.is_none() {
+            // The driver was created before its queue became one of Kueue, or it is ended because its Workload was deleted.
+            return Ok(());
+        }
+        let (executors, limit) = asked(executors_of(manifest)?)?;
+        let workload = match found {
+            Some(workload) => workload,
+            None => self.workload(&kueue, queue, attempt, manifest, executors).await?,
+        };
         let admission = self.admission(&kueue, attempt, workload).await?;
         let overlay = overlay(&kueue, &admission, limit).await?;
         let changed = manifest.with_overlay(&overlay).map_err(|error| refused(REFUSED, error.to_string()))?;
@@ -100,7 +112,7 @@ impl Kueue {
         Ok(())
     }
 
-    /// Returns the `Workload` of an attempt, and creates it if nothing of the attempt exists.
+    /// Creates the `Workload` of an attempt of which nothing else exists, and returns it.
     async fn workload(
         &self,
         kueue: &kueue::Kueue,
@@ -109,10 +121,12 @@ impl Kueue {
         manifest: &Manifest,
         executors: Option<Executors>,
     ) -> Result<Workload, Stop> {
-        let &Attempt { id, number, namespace, pod, is_begun } = attempt;
-        if is_begun {
-            let found = kueue.workload(namespace, pod).await?;
-            return found.ok_or_else(|| held("Unseen", "the Workload of the driver was deleted: the driver is ended"));
+        let &Attempt { id, number, namespace, pod, .. } = attempt;
+        if !self.namespaces().contains(namespace) {
+            let message = format!(
+                "no tenant that may use its queue lists the namespace {namespace}: add it to the tenant, or to --namespaces"
+            );
+            return Err(held(PendingReason::Misconfigured.as_str(), message));
         }
         let driver: Value = serde_json::from_str(manifest.pod.get())
             .map_err(|error| NoLaunch::unreadable(format!("the stored objects can't be read: {error}")))?;
@@ -137,7 +151,14 @@ impl Kueue {
             driver: &driver,
             executors,
         };
-        Ok(kueue.create_workload(&request).await?)
+        let workload = kueue.create_workload(&request).await?;
+        // Its queue was renamed in the access file, or the submission was moved.
+        if workload.local_queue != *local_queue && matches!(workload.state, WorkloadState::Pending { .. }) {
+            kueue.delete_workload(namespace, &workload).await?;
+            let message = format!("the Workload leaves the LocalQueue {} for {local_queue}", workload.local_queue);
+            return Err(held(PendingReason::Unseen.as_str(), message));
+        }
+        Ok(workload)
     }
 
     /// Returns what Kueue has admitted.

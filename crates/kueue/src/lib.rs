@@ -1,4 +1,4 @@
-//! Queues in mode Kueue: an attempt is launched when Kueue has admitted the `Workload` that the gateway creates for it.
+//! Queues of Kueue: an attempt is launched when Kueue has admitted the `Workload` that the gateway creates for it.
 //!
 //! | part | work |
 //! |---|---|
@@ -8,15 +8,22 @@
 //! A `Workload` starts no driver: an attempt is launched only under its claim, which reads the `Workload` again. So one that is created
 //! too late, or twice, or is lost, costs time or quota and never a second driver. `follow` works by what it finds in the cluster and in
 //! the database, and keeps nothing.
+//!
+//! A queue of the access file names its queue of Kueue, and so does the setting for all other submissions of a namespace. The file changes
+//! while the gateway runs, so each launch and each round asks it again.
 
 mod follow;
 mod launch;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::RwLock;
 
+use sparkgate_access::{KueueQueue, Queue};
 use sparkgate_cluster::{Cluster, Error as ClusterError, Manifest, kueue::Kueue as KueueApi};
 use sparkgate_core::{
     leadership::clock::DatabaseClock,
@@ -26,16 +33,7 @@ use sparkgate_core::{
 use sparkgate_store::Store;
 use sparkgate_tenancy::access_file::AccessFile;
 
-/// A queue in mode Kueue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KueueQueue {
-    /// A `LocalQueue` of the namespace of drivers.
-    pub local_queue: String,
-    /// A `WorkloadPriorityClass`. By default Kueue's own default holds.
-    pub priority_class: Option<String>,
-}
-
-/// The queues in mode Kueue, by namespace.
+/// The queues of Kueue that the setting names, by namespace.
 pub type KueueQueues = BTreeMap<String, KueueQueue>;
 
 /// Kueue, as an attachment of launches.
@@ -50,7 +48,7 @@ pub struct Kueue {
 }
 
 impl Kueue {
-    /// Creates the attachment for these queues.
+    /// Creates the attachment for these queues, and those of the access file.
     pub fn new(
         store: Store,
         cluster: Cluster,
@@ -61,9 +59,21 @@ impl Kueue {
         Self { store, cluster, access, wakeups, queues, api: RwLock::default() }
     }
 
-    /// Returns the queue of an attempt, if it is one of Kueue.
-    fn queue_of(&self, attempt: &Attempt<'_>) -> Option<&KueueQueue> {
-        self.queues.get(attempt.namespace)
+    /// Returns the queue of Kueue of an attempt: the one that its own queue names, or that of its namespace.
+    fn queue_of(&self, attempt: &Attempt<'_>) -> Option<KueueQueue> {
+        let tenancy = self.access.current();
+        let own = attempt.queue.and_then(|name| tenancy.access().queues().get(name)?.kueue.clone());
+        own.or_else(|| self.queues.get(attempt.namespace).cloned())
+    }
+
+    /// Returns the namespaces whose drivers may need a `Workload`.
+    fn namespaces(&self) -> BTreeSet<String> {
+        let tenancy = self.access.current();
+        let of_file = |queue: &Queue| queue.kueue.is_some();
+        let mut namespaces = tenancy.access().namespaces_of_queues(self.cluster.namespaces(), of_file);
+        namespaces.retain(|namespace| self.cluster.watches(namespace));
+        namespaces.extend(self.queues.keys().cloned());
+        namespaces
     }
 
     /// Returns Kueue's API; `None` if the cluster doesn't serve it.
@@ -85,7 +95,7 @@ impl Kueue {
 impl Attachment for Kueue {
     fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
         let queue = self.queue_of(attempt)?;
-        Some(self.admit(queue, attempt, manifest).map(Ok).boxed())
+        Some(async move { Ok(self.admit(&queue, attempt, manifest).await) }.boxed())
     }
 }
 
@@ -95,7 +105,7 @@ impl Sweep for Kueue {
     }
 
     fn is_needed(&self) -> bool {
-        !self.queues.is_empty()
+        !self.namespaces().is_empty()
     }
 
     fn rounds<'a>(&'a self, _: &'a DatabaseClock) -> BoxFuture<'a, ()> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::PoisonError, time::Duration};
 use tokio::time::{sleep, timeout};
 
 use super::Queues;
-use sparkgate_access::{self as access, Access, Namespaces};
+use sparkgate_access as access;
 use sparkgate_common::error::{Error, error_chain};
 use sparkgate_spark::Quantity;
 use sparkgate_submission::queues::{Amounts, Resource};
@@ -50,7 +50,7 @@ impl Queues {
             return Ok(());
         }
         let mut all = Vec::new();
-        for namespace in self.namespaces(tenancy.access()) {
+        for namespace in tenancy.access().namespaces_of_queues(self.cluster.namespaces(), |_| true) {
             all.push(amounts(&self.cluster.quota_limits(&namespace).await?));
         }
         let capacity = together(&all);
@@ -60,16 +60,6 @@ impl Queues {
             tracing::info!(capacity, "the ResourceQuotas give queues another capacity");
         }
         Ok(())
-    }
-
-    /// Returns the namespaces of the tenants that may use a queue.
-    fn namespaces(&self, access: &Access) -> Vec<String> {
-        let tenants = access.tenants().filter(|tenant| access.queues().for_tenant(&tenant.name).next().is_some());
-        let of_each = tenants.flat_map(|tenant| match &tenant.namespaces {
-            Namespaces::All => self.cluster.namespaces().to_vec(),
-            Namespaces::Listed(names) => names.clone(),
-        });
-        of_each.collect()
     }
 
     /// Notes the learned capacity that was just read.

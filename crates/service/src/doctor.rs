@@ -7,6 +7,7 @@ mod database;
 mod defaults;
 mod files;
 mod finding;
+mod kueue;
 mod lineage;
 mod pods;
 
@@ -16,5 +17,6 @@ pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
 pub use files::{check_files, check_logs, check_owner};
 pub use finding::{Finding, Level};
+pub use kueue::check_kueue;
 pub use lineage::check_lineage;
 pub use pods::check_pods;

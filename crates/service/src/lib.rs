@@ -75,7 +75,7 @@ pub use sparkgate_core::{
     usage::{PriceSettings, Usage},
     witness::{Archived, Witness},
 };
-pub use sparkgate_kueue::{KueueQueue, KueueQueues};
+pub use sparkgate_kueue::KueueQueues;
 pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
 pub use sparkgate_queues::{QueueOverview, Queues, Rest, TenantInQueue};
 pub use sparkgate_requests::{
@@ -145,8 +145,18 @@ impl Service {
     /// # Errors
     /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, setup: impl Into<Setup>) -> Result<Self, Error> {
-        let Setup { access, keys, files, logs, collected_logs, webhooks, lineage, spark_ui, prices, kueue } =
-            setup.into();
+        let Setup {
+            access,
+            keys,
+            files,
+            logs,
+            collected_logs,
+            webhooks,
+            lineage,
+            spark_ui,
+            prices,
+            kueue: kueue_queues,
+        } = setup.into();
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
         // Clones share the keys.
@@ -178,7 +188,7 @@ impl Service {
         let webhooks =
             Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone(), receivers);
         let webhooks = Arc::new(webhooks);
-        let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue);
+        let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue_queues.clone());
         let kueue = Arc::new(kueue);
         let queues =
             Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
@@ -211,7 +221,8 @@ impl Service {
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), prices);
         let streams = (events.clone(), logs.clone());
-        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), streams);
+        let overview =
+            Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), kueue_queues, streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts =

@@ -8,6 +8,7 @@ use sparkgate_access::Action;
 use sparkgate_cluster::Cluster;
 use sparkgate_common::error::Error;
 use sparkgate_core::{encryption::EncryptionKeys, event_feed::EventFeed};
+use sparkgate_kueue::KueueQueues;
 use sparkgate_logs::DriverLogs;
 use sparkgate_store::{Day, LeaseRecord, LiveCount, Scope, Store, WatchRecord};
 use sparkgate_tenancy::{access_file::AccessFile, session::Session};
@@ -51,9 +52,10 @@ impl Overview {
         cluster: Cluster,
         access: Arc<AccessFile>,
         keys: Arc<EncryptionKeys>,
+        kueue: KueueQueues,
         (events, logs): (Arc<EventFeed>, Arc<DriverLogs>),
     ) -> Self {
-        let checks = Arc::new(Checks::new(store.clone(), cluster, access, keys));
+        let checks = Arc::new(Checks::new(store.clone(), cluster, access, keys, kueue));
         Self { store, events, logs, checks }
     }
 

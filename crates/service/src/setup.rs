@@ -30,7 +30,7 @@ pub struct Setup {
     pub lineage: Option<LineageServer>,
     pub spark_ui: SparkUiSettings,
     pub prices: PriceSettings,
-    /// The queues in mode Kueue.
+    /// The queues of Kueue by namespace. The access file may name others.
     pub kueue: KueueQueues,
 }
 

@@ -49,6 +49,8 @@ pub struct Claimed {
     pub task: Task,
     pub tenant: String,
     pub namespace: String,
+    /// The queue of the access file that admitted it.
+    pub queue: Option<String>,
     /// The name of the driver pod.
     pub pod: String,
     /// The objects to create, as JSON. `None` if they have yet to be derived from those of the previous attempt, and for a row
@@ -77,6 +79,7 @@ struct Row {
     attempt: i32,
     state: String,
     namespace: String,
+    queue: Option<String>,
     pod: String,
     objects: Option<String>,
     sealed: Option<Vec<u8>>,
@@ -104,6 +107,7 @@ impl TryFrom<Row> for Claimed {
             task: if state == State::Killing { Task::Kill } else { Task::Launch },
             tenant: row.tenant,
             namespace: row.namespace,
+            queue: row.queue,
             pod: row.pod,
             manifest: row.objects,
             sealed: row.sealed_key.zip(row.sealed).map(|(key, text)| Sealed { key, text }),
@@ -175,13 +179,13 @@ const TAKE: &str = "claimed AS (
         SET claimed_by = $1, claim_epoch = greatest(s.claim_epoch + 1, (SELECT lowest_claim_epoch())),
             state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
         FROM due WHERE s.id = due.id
-        RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
+        RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.queue, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
             s.kill_cause, s.message, s.kill_grace, s.tenant, s.trace_context, due.was
     ), logged AS (
         INSERT INTO submission_events (submission_id, attempt, state)
         SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
     )
-    SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects,
+    SELECT id, number, claimed.attempt, state, namespace, queue, coalesce(names ->> 'driverPod', '') AS pod, m.objects,
            CASE WHEN state <> 'KILLING' THEN m.sealed END AS sealed, m.sealed_key, pod_uid,
            claim_epoch, failed_tries, kill_cause, message, kill_grace, tenant, trace_context, was
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use sparkgate_access::{is_label, is_subdomain};
-use sparkgate_service::{KueueQueue, KueueQueues};
+use sparkgate_access::{KueueQueue, is_label};
+use sparkgate_service::KueueQueues;
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Kueue")]
@@ -23,10 +23,8 @@ impl Kueue {
 fn queue(text: &str) -> Result<(String, KueueQueue), &'static str> {
     const EXPECTED: &str = "a namespace and its LocalQueue are written NAMESPACE=QUEUE, or NAMESPACE=QUEUE:CLASS";
     let (namespace, queue) = text.split_once('=').ok_or(EXPECTED)?;
-    let (local_queue, class) = queue.split_once(':').map_or((queue, None), |(queue, class)| (queue, Some(class)));
-    let are_names = is_label(namespace) && is_subdomain(local_queue) && class.is_none_or(is_subdomain);
-    let queue = KueueQueue { local_queue: local_queue.to_owned(), priority_class: class.map(str::to_owned) };
-    are_names.then(|| (namespace.to_owned(), queue)).ok_or(EXPECTED)
+    let queue = KueueQueue::parse(queue).filter(|_| is_label(namespace)).ok_or(EXPECTED)?;
+    Ok((namespace.to_owned(), queue))
 }
 
 #[cfg(test)]

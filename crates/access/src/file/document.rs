@@ -176,6 +176,7 @@ pub(super) struct QueueDocument {
     pub(super) max_queued: Option<Spanned<u64>>,
     pub(super) queue_timeout: Option<Text>,
     pub(super) dynamic_allocation: Option<Text>,
+    pub(super) kueue: Option<Text>,
 }
 
 #[derive(Deserialize, Default)]

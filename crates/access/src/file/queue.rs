@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     name::is_label,
-    queue::{DynamicAllocation, Queue, Queues},
+    queue::{DynamicAllocation, KueueQueue, Queue, Queues},
     tenant::Tenant,
 };
 
@@ -88,6 +88,7 @@ fn queue(name: Text, document: QueueDocument, capacity: &Amounts, tenants: &[Ten
             .queue_timeout
             .and_then(|text| time(&text, &format!("{path}.queueTimeout"), Duration::from_secs(1), faults)),
         dynamic_allocation: dynamic_allocation(document.dynamic_allocation, &path, faults),
+        kueue: document.kueue.and_then(|text| kueue(&text, &path, faults)),
         name: name.value,
     }
 }
@@ -149,6 +150,15 @@ fn dynamic_allocation(text: Option<Text>, path: &str, faults: &mut Faults) -> Dy
             DynamicAllocation::default()
         }
     }
+}
+
+fn kueue(text: &Text, path: &str, faults: &mut Faults) -> Option<KueueQueue> {
+    let queue = KueueQueue::parse(&text.value);
+    if queue.is_none() {
+        let form = "a LocalQueue is written like `batch`, or `batch:urgent` with a WorkloadPriorityClass";
+        faults.add(&text.referenced, format!("{path}.kueue"), form);
+    }
+    queue
 }
 
 fn time(text: &Text, path: &str, least: Duration, faults: &mut Faults) -> Option<Duration> {

@@ -104,6 +104,17 @@ impl Kueue {
         }
     }
 
+    /// Returns whether a namespace has this `LocalQueue`.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the account may not read it, which launches don't need.
+    pub async fn has_local_queue(&self, namespace: &str, name: &str) -> Result<bool, Error> {
+        let resource = self.resource("LocalQueue", "localqueues");
+        let queues: Api<DynamicObject> = Api::namespaced_with(self.cluster.client.clone(), namespace, &resource);
+        let action = format!("reading the LocalQueue {namespace}/{name}");
+        Ok(find(action, TIMEOUT, name, queues.get(name)).await?.is_some())
+    }
+
     /// Returns a flavor, if it exists.
     pub async fn flavor(&self, name: &str) -> Result<Option<Flavor>, Error> {
         self.cluster_object("ResourceFlavor", "resourceflavors", name, "spec").await

@@ -19,6 +19,7 @@ pub(super) struct Parts {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) active: Option<bool>,
+    pub(super) queue_name: String,
     pub(super) pod_sets: Vec<PodSet>,
 }
 

@@ -21,6 +21,8 @@ pub struct Workload {
     /// The attempt that it belongs to.
     pub submission: SubmissionId,
     pub attempt: i32,
+    /// The `LocalQueue` that it waits in.
+    pub local_queue: String,
     pub state: WorkloadState,
     /// Kueue knows that the pods run.
     pub is_ready: bool,
@@ -88,8 +90,9 @@ impl Workload {
         let is_ready = parts.status.holds("PodsReady").is_some();
         let executors = parts.spec.pod_sets.iter().find(|set| set.name == EXECUTOR);
         let least_executors = executors.map_or(0, |set| set.min_count.unwrap_or(set.count));
+        let local_queue = parts.spec.queue_name.clone();
         let state = parts.into_state();
-        Ok(Some(Self { name, uid, submission, attempt, state, is_ready, least_executors }))
+        Ok(Some(Self { name, uid, submission, attempt, local_queue, state, is_ready, least_executors }))
     }
 }
 

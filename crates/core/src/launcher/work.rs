@@ -182,7 +182,8 @@ impl Launcher {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
         let Objects { mut manifest, pod, mut fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
         if claimed.task == Task::Launch && fault.is_none() {
-            let about = Attempt { id, number: *attempt, namespace, pod: &pod, is_begun: claimed.pod_uid.is_some() };
+            let (queue, is_begun) = (claimed.queue.as_deref(), claimed.pod_uid.is_some());
+            let about = Attempt { id, number: *attempt, namespace, queue, pod: &pod, is_begun };
             match self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)? {
                 Resolution::Ready => {}
                 Resolution::Wait(wait) => return Err(Stopped::Waits(wait)),

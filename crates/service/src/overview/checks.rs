@@ -10,11 +10,12 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout};
 
 use crate::doctor::{
-    Defaults, Finding, check_admission, check_api_server, check_encryption, check_home, check_namespaces, check_pods,
-    check_service_accounts,
+    Defaults, Finding, check_admission, check_api_server, check_encryption, check_home, check_kueue, check_namespaces,
+    check_pods, check_service_accounts,
 };
 use sparkgate_cluster::Cluster;
 use sparkgate_core::encryption::EncryptionKeys;
+use sparkgate_kueue::KueueQueues;
 use sparkgate_store::Store;
 use sparkgate_tenancy::access_file::AccessFile;
 
@@ -38,6 +39,7 @@ pub(super) struct Checks {
     cluster: Cluster,
     access: Arc<AccessFile>,
     keys: Arc<EncryptionKeys>,
+    kueue: KueueQueues,
     state: Mutex<State>,
 }
 
@@ -48,8 +50,14 @@ struct State {
 }
 
 impl Checks {
-    pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>, keys: Arc<EncryptionKeys>) -> Self {
-        Self { store, cluster, access, keys, state: Mutex::default() }
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        access: Arc<AccessFile>,
+        keys: Arc<EncryptionKeys>,
+        kueue: KueueQueues,
+    ) -> Self {
+        Self { store, cluster, access, keys, kueue, state: Mutex::default() }
     }
 
     /// Returns the last results, if there are any yet, and begins another round if they are old.
@@ -73,6 +81,7 @@ impl Checks {
         }
         check_namespaces(&self.cluster, findings).await;
         check_service_accounts(&self.cluster, &defaults, findings).await;
+        check_kueue(&self.cluster, self.access.current().access(), &self.kueue, findings).await;
         check_admission(&self.cluster, self.access.clone(), findings).await;
         findings.push(check_home(&self.store, &self.cluster).await);
         check_pods(&self.store, &self.cluster, findings).await;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use sparkgate_submission::queues::{Amounts, Resource};
 
 use super::{faults, parse};
-use crate::queue::{DynamicAllocation, Queues};
+use crate::queue::{DynamicAllocation, KueueQueue, Queues};
 
 const FILE: &str = "
 tenants:
@@ -20,7 +20,7 @@ queues:
     maxQueued: 1000
     queueTimeout: 12h
     dynamicAllocation: running
-  night: {tenants: [blue]}
+  night: {tenants: [blue], kueue: batch}
 ";
 
 #[test]
@@ -40,6 +40,8 @@ fn queues_have_caps_weights_and_tenants() {
     let night = queues.get("night").unwrap();
     assert_eq!((night.weight, night.default_priority, night.max_priority), (1, 0, 0));
     assert!(night.caps.is_empty());
+    assert_eq!(day.kueue, None);
+    assert_eq!(night.kueue, Some(KueueQueue { local_queue: "batch".to_owned(), priority_class: None }));
     let default = |tenant: &str| access.tenant(tenant).unwrap().default_queue.as_deref();
     assert_eq!(default("red"), Some("day"), "it may use no other");
     assert_eq!((default("blue"), default("green")), (Some("night"), None));
@@ -63,6 +65,28 @@ fn a_file_without_queues_has_none() {
     let access = parse("tenants: {a: {namespaces: [a]}}").unwrap();
     assert_eq!(access.queues(), &Queues::default());
     assert_eq!(access.tenant("a").unwrap().default_queue, None);
+}
+
+#[test]
+fn a_queue_of_kueue_may_have_a_priority_class() {
+    let of = |text: &str| parse(&format!("tenants: {{a: {{namespaces: [a]}}}}\nqueues: {{q: {{kueue: {text}}}}}"));
+    let urgent = KueueQueue { local_queue: "batch".to_owned(), priority_class: Some("urgent".to_owned()) };
+    assert_eq!(of("batch:urgent").unwrap().queues().get("q").unwrap().kueue, Some(urgent));
+    for wrong in ["''", "Batch", "a_b", "'batch:'", "':urgent'", "'a:b:c'", "-a"] {
+        let faults = of(wrong).unwrap_err().to_string();
+        let expected = "line 2, column 21: queues.q.kueue: a LocalQueue is written like `batch`";
+        assert!(faults.contains(expected), "{wrong}: {faults}");
+    }
+}
+
+#[test]
+fn the_namespaces_of_queues_are_those_of_their_tenants() {
+    let access = parse(FILE).unwrap();
+    let all = ["red", "blue"].map(str::to_owned);
+    assert_eq!(access.namespaces_of_queues(&[], |_| true), all.clone().into());
+    assert_eq!(access.namespaces_of_queues(&[], |queue| queue.kueue.is_some()), all[1..].iter().cloned().collect());
+    let of_one = parse("tenants: {a: {namespaces: ['*']}}\nqueues: {q: {}}").unwrap();
+    assert_eq!(of_one.namespaces_of_queues(&all, |_| true), all.into());
 }
 
 #[test]
