@@ -228,16 +228,7 @@ impl Submissions {
     async fn kill_visible(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let visible = self.store.scoped(&caller.readable());
         let answer = visible.request_kill(id, &caller.killable(), caller.actor().as_ref()).await?;
-        if answer.submission.is_none() {
-            caller.denied(Some(id), || "it doesn't exist, or belongs to another tenant".to_owned());
-        }
-        if answer.submission.is_some() && !answer.allowed {
-            let subject = caller.principal().subject();
-            caller.denied(Some(id), || "the role doesn't permit it".to_owned());
-            return Err(Error::Denied(format!(
-                "{subject} may not kill {id}: the principal that submitted it may, and operators of its tenant"
-            )));
-        }
+        caller.check_permitted(id, answer.submission.as_ref().map(|_| answer.allowed), "kill")?;
         if answer.live {
             self.link_to(id).await;
             tracing::info!(submission = %id, "kill requested");

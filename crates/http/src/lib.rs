@@ -26,6 +26,7 @@ mod openapi;
 mod page_headers;
 mod problem;
 mod query;
+mod queue_state;
 mod request_log;
 mod router;
 mod routes;

@@ -6,7 +6,7 @@ use sparkgate_access::{DynamicAllocation, Queue, Queues};
 use sparkgate_common::error::Error;
 use sparkgate_policy::{ApplicationSize, Executors, PodSize};
 use sparkgate_spark::{Quantity, Refusal};
-use sparkgate_store::{Cost, Largest, Place, WaitingHead};
+use sparkgate_store::{Cost, Largest, Place, QueueRound, WaitingHead};
 use sparkgate_submission::queues::{Amounts, Resource};
 
 /// Computes what a submission costs.
@@ -79,6 +79,13 @@ fn amounts(
 /// Returns what the admitted submissions of a tenant reserve in a queue.
 pub(crate) fn running(place: &Place) -> Amounts {
     amounts(place.submissions, (place.pods, place.millicores, place.memory_bytes), &place.extended)
+}
+
+/// Returns what the admitted submissions of a queue reserve.
+pub(crate) fn used_by(read: &QueueRound, queue: &str) -> Amounts {
+    let mut used = Amounts::default();
+    read.places.iter().filter(|place| place.queue == queue).for_each(|place| used.add(&running(place)));
+    used
 }
 
 /// Returns what a submission that waits costs.

@@ -1,6 +1,6 @@
 //! What metrics say of queues.
 
-use super::{Queues, cost::running};
+use super::{Queues, cost::used_by};
 use sparkgate_common::error::Error;
 use sparkgate_metrics::{metrics, text};
 use sparkgate_store::Backlog;
@@ -50,8 +50,7 @@ impl Queues {
                 held += backlog.held;
                 oldest = oldest.into_iter().chain(backlog.oldest).reduce(f64::max);
             }
-            let mut used = Amounts::default();
-            read.places.iter().filter(|place| place.queue == queue.name).for_each(|place| used.add(&running(place)));
+            let used = used_by(&read, &queue.name);
             let lent = used.beyond(&capacity.part(queue.weight, queues.weights()));
             let admitted = used.amount(&Resource::Submissions) as f64;
             for (standing, count) in [("waiting", waiting as f64), ("held", held as f64), ("admitted", admitted)] {

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Queues, cost::running};
+use super::{
+    Queues,
+    cost::{running, used_by},
+};
 use sparkgate_access::{Action, Queue, Role};
 use sparkgate_common::error::Error;
 use sparkgate_spark::Refusal;
@@ -35,8 +38,6 @@ pub struct QueueOverview {
     pub state: Option<StoredQueueState>,
     /// What its admitted submissions reserve.
     pub running: Amounts,
-    /// What they reserve beyond the part of the queue.
-    pub beyond: Amounts,
     /// How many wait, not counting held ones.
     pub waiting: u64,
     pub held: u64,
@@ -67,15 +68,10 @@ impl Queues {
         self.note_capacity(&read.capacity);
         let (weights, capacity) = (queues.weights(), self.capacity(queues));
         let is_visible = |queue: &Queue| tenants.iter().any(|tenant| queue.admits(tenant));
-        let mut used: BTreeMap<_, _> =
-            queues.iter().map(|queue| (queue.name.clone(), (queue.weight, Amounts::default()))).collect();
+        let used: BTreeMap<_, _> =
+            queues.iter().map(|queue| (queue.name.clone(), (queue.weight, used_by(&read, &queue.name)))).collect();
         let mut all = Amounts::default();
-        for place in &read.places {
-            all.add(&running(place));
-            if let Some((_, used)) = used.get_mut(&place.queue) {
-                used.add(&running(place));
-            }
-        }
+        read.places.iter().for_each(|place| all.add(&running(place)));
         let shares = shares(&used, if capacity.is_empty() { &all } else { &capacity });
         Ok(queues
             .iter()
@@ -97,18 +93,14 @@ impl Queues {
                     guaranteed: capacity.part(queue.weight, weights),
                     caps: queue.caps.clone(),
                     state: read.states.iter().find(|state| state.queue == queue.name).cloned(),
-                    running: Amounts::default(),
-                    beyond: Amounts::default(),
+                    running: used.get(&queue.name).map(|(_, used)| used.clone()).unwrap_or_default(),
                     waiting: 0,
                     held: 0,
                     tenants: BTreeMap::new(),
                 };
-                for place in read.places.iter().filter(|place| place.queue == queue.name) {
-                    let of_tenant = running(place);
-                    overview.running.add(&of_tenant);
-                    if tenants.contains(&place.tenant.as_str()) {
-                        overview.tenants.entry(place.tenant.clone()).or_default().running = of_tenant;
-                    }
+                let of_queue = read.places.iter().filter(|place| place.queue == queue.name);
+                for place in of_queue.filter(|place| tenants.contains(&place.tenant.as_str())) {
+                    overview.tenants.entry(place.tenant.clone()).or_default().running = running(place);
                 }
                 for backlog in backlogs.iter().filter(|backlog| backlog.queue == queue.name) {
                     let (waiting, held) = (backlog.waiting.unsigned_abs(), backlog.held.unsigned_abs());
@@ -119,7 +111,6 @@ impl Queues {
                         (tenant.waiting, tenant.held) = (waiting, held);
                     }
                 }
-                overview.beyond = overview.running.beyond(&overview.guaranteed);
                 overview
             })
             .collect())
@@ -172,31 +163,6 @@ impl Queues {
         Ok(())
     }
 
-    /// Checks that the caller sees a submission and may change it, and notes a denial for the audit. `allowed` is `None` if the caller
-    /// sees none.
-    ///
-    /// # Errors
-    /// [`Error::Denied`] if the caller sees it and may not change it.
-    pub(crate) fn check_permitted(
-        caller: &Session,
-        id: &SubmissionId,
-        allowed: Option<bool>,
-        verb: &str,
-    ) -> Result<(), Error> {
-        match allowed {
-            None => caller.denied(Some(id), || "it doesn't exist, or belongs to another tenant".to_owned()),
-            Some(true) => {}
-            Some(false) => {
-                caller.denied(Some(id), || "the role doesn't permit it".to_owned());
-                let subject = caller.principal().subject();
-                return Err(Error::Denied(format!(
-                    "{subject} may not {verb} {id}: the principal that submitted it may, and operators of its tenant"
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// Holds a queued submission: it isn't launched before it is released, and its timeouts stop. Callers may hold what they may kill.
     ///
     /// # Errors
@@ -205,7 +171,7 @@ impl Queues {
         let (by, actor) = (caller.principal().subject(), caller.actor());
         let scoped = self.store.scoped(&caller.readable());
         let answer = scoped.hold(id, &caller.killable(), (by, actor.as_ref()), reason).await?;
-        Self::check_permitted(caller, id, answer.submission.as_ref().map(|_| answer.allowed), "hold")?;
+        caller.check_permitted(id, answer.submission.as_ref().map(|_| answer.allowed), "hold")?;
         self.wakeups.state_changed();
         Ok(answer)
     }
@@ -217,7 +183,7 @@ impl Queues {
     pub async fn release(&self, caller: &Session, id: &SubmissionId) -> Result<HoldAnswer, Error> {
         let scoped = self.store.scoped(&caller.readable());
         let answer = scoped.release_held(id, &caller.killable(), caller.actor().as_ref()).await?;
-        Self::check_permitted(caller, id, answer.submission.as_ref().map(|_| answer.allowed), "release")?;
+        caller.check_permitted(id, answer.submission.as_ref().map(|_| answer.allowed), "release")?;
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
         Ok(answer)

@@ -30,7 +30,7 @@ impl Queues {
     ) -> Result<HoldAnswer, Error> {
         let scoped = self.store.scoped(&caller.readable());
         let found = scoped.to_requeue(id, &caller.killable()).await?;
-        Self::check_permitted(caller, id, found.as_ref().map(|found| found.allowed), "move")?;
+        caller.check_permitted(id, found.as_ref().map(|found| found.allowed), "move")?;
         let Some(ToRequeue { in_backlog: Some(from), .. }) = found else {
             let read = scoped.submission(id).await?;
             let submission = read.map(|read| Found { id: id.clone(), document: Ok(read) });

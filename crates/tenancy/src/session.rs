@@ -165,6 +165,26 @@ impl Session {
         self.note.iter().for_each(|note| note.aim_at(tenant));
     }
 
+    /// Checks that the caller sees a submission and may change it, and notes a denial for the audit. `allowed` is `None` if the caller
+    /// sees none.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the caller sees it and may not change it.
+    pub fn check_permitted(&self, id: &SubmissionId, allowed: Option<bool>, verb: &str) -> Result<(), Error> {
+        match allowed {
+            None => self.denied(Some(id), || "it doesn't exist, or belongs to another tenant".to_owned()),
+            Some(true) => {}
+            Some(false) => {
+                self.denied(Some(id), || "the role doesn't permit it".to_owned());
+                let subject = self.principal.subject();
+                return Err(Error::Denied(format!(
+                    "{subject} may not {verb} {id}: the principal that submitted it may, and operators of its tenant"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Notes for the audit that a change was denied.
     pub fn denied(&self, submission: Option<&SubmissionId>, reason: impl FnOnce() -> String) {
         if let Some(note) = &self.note {

@@ -82,7 +82,7 @@ impl Explained {
 
     /// Runs a statement of the class on a new connection, and returns whether its plan is found.
     pub(super) async fn notices(&self, pool: &PgPool) -> bool {
-        const WALK: &str = "SELECT number FROM submissions WHERE spark_user = 'nobody' ORDER BY number LIMIT 1";
+        const WALK: &str = "SELECT number FROM submissions WHERE spark_user = 'absent' ORDER BY number LIMIT 1";
         let mut connection = pool.connect_options().as_ref().clone().connect().await.unwrap();
         sqlx::query(WALK).fetch_optional(&mut connection).await.unwrap();
         self.reading_more_than(super::MOST).iter().any(|greedy| greedy.ends_with(WALK))

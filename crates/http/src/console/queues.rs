@@ -16,14 +16,12 @@ use super::{
 };
 use crate::{
     problem::{Code, Problem},
+    queue_state::{REASON, reason, state_of},
     session::Caller,
     state::AppState,
 };
 use sparkgate_service::{QueueOverview, QueueState, Queues, TenantInQueue};
 use sparkgate_submission::queues::Amounts;
-
-/// The longest reason for a change, in bytes.
-const REASON: usize = 256;
 
 /// Shows the queues that tenants of the caller may use.
 pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
@@ -175,16 +173,8 @@ pub(super) async fn set_state(
     let fields = form::read(&parts.headers, body).await?;
     let value = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.trim());
     let invalid = |detail: String| Problem::new(Code::InvalidRequest, detail);
-    let wanted = match value("state") {
-        "open" => None,
-        "paused" => Some(QueueState::Paused),
-        "draining" => Some(QueueState::Draining),
-        other => return Err(invalid(format!("The state {other:?} is none of open, paused, draining."))),
-    };
-    let reason = Some(value("reason")).filter(|reason| !reason.is_empty());
-    if reason.is_some_and(|reason| reason.len() > REASON || reason.chars().any(char::is_control)) {
-        return Err(invalid(format!("The reason has at most {REASON} bytes, on one line.")));
-    }
+    let wanted = state_of(value("state")).map_err(|why| invalid(format!("The state {why}.")))?;
+    let reason = reason(Some(value("reason"))).map_err(|why| invalid(format!("The reason {why}.")))?;
     state.service.queues.set_state(&caller, value("queue"), wanted, reason).await?;
     Ok(seen_at("../queues".to_owned()))
 }

@@ -13,13 +13,14 @@ use axum::{
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::{IntoParams, ToSchema};
 
-use self::document::{QueueList, QueueStateWord, state_of};
+use self::document::{QueueList, QueueStateWord};
 use super::reply::Reply;
 use crate::{
     id::part_of_path,
     json,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query},
+    queue_state::{self, state_of},
     session::Caller,
     state::AppState,
 };
@@ -85,15 +86,9 @@ fn parsed<T: DeserializeOwned>(body: &[u8], what: &'static str) -> Result<T, Pro
     }
 }
 
-/// Returns a reason for people, if there is one.
+/// Reads a reason for people, if there is one.
 fn reason(text: Option<&str>) -> Result<Option<&str>, Problem> {
-    const MOST: usize = 256;
-    let text = text.map(str::trim).filter(|text| !text.is_empty());
-    if text.is_some_and(|text| text.len() > MOST || text.chars().any(char::is_control)) {
-        let reason = format!("it has at most {MOST} bytes, on one line");
-        return Err(Problem::field("#/reason".to_owned(), reason));
-    }
-    Ok(text)
+    queue_state::reason(text).map_err(|why| Problem::field("#/reason".to_owned(), format!("it {why}")))
 }
 
 /// `{queue}` of the path.

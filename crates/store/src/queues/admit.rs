@@ -52,8 +52,9 @@ impl Store {
     /// Admits submissions, by number and attempt, for a decision that was made for this version of rounds. `None` if it isn't the version
     /// any more, or if the session has lost the lease `lease`: the decision is void, and nothing is admitted.
     ///
-    /// Those that were killed, held or changed otherwise in the meantime are left out. One that waited for seconds gets an event. The start timeout begins now, unless the attempt
-    /// returned from a full quota. The lease is only read: a lock would let its renewal fail, and the version suffices for the caps.
+    /// Those that were killed, held or changed otherwise in the meantime are left out. One that waited for seconds gets an event. The start
+    /// timeout begins now, unless the attempt returned from a full quota. The lease is only read: a lock would let its renewal fail, and
+    /// the version suffices for the caps.
     pub async fn admit(
         &self,
         (session, lease): (Uuid, &str),

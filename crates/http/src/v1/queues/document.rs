@@ -93,19 +93,6 @@ pub(super) enum QueueStateWord {
     Draining,
 }
 
-/// Parses a state; `None` is the normal one.
-///
-/// # Errors
-/// The words that there are.
-pub(super) fn state_of(word: &str) -> Result<Option<QueueState>, String> {
-    match word {
-        "open" => Ok(None),
-        "paused" => Ok(Some(QueueState::Paused)),
-        "draining" => Ok(Some(QueueState::Draining)),
-        other => Err(format!("{other:?} is none of open, paused, draining")),
-    }
-}
-
 /// Where a submission stands that waits in its queue, or who holds it. `waiting` has the reason in words.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
