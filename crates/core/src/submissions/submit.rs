@@ -73,7 +73,11 @@ impl Submissions {
         mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
-        let fingerprint = Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?;
+        // Only a request with an idempotency key is recognized when it is repeated, and its digest costs as much as its parsing.
+        let fingerprint = match options.idempotency_key {
+            Some(_) => Some(Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?),
+            None => None,
+        };
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("submit", SpanKind::Internal, || []);
         let accepted = span.enter(self.accept(caller, request, options, fingerprint)).await;
@@ -96,7 +100,7 @@ impl Submissions {
         caller: &Session,
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
-        fingerprint: Fingerprint,
+        fingerprint: Option<Fingerprint>,
     ) -> Result<Accepted, Error> {
         let (mut prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
@@ -110,7 +114,7 @@ impl Submissions {
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.find_by_key(&space, key).await?
         {
-            return replay(found, &before, &fingerprint, key, warnings);
+            return replay(found, &before, fingerprint.as_ref(), key, warnings);
         }
         let TenantLimits { queued, record_bytes, .. } = rules.tenant.limits;
         let bounds = TenantBounds { queued, record_bytes };
@@ -145,11 +149,7 @@ impl Submissions {
                 options: prepared.options.kept(),
                 bounds,
                 queue,
-                // Only a repeated key needs it, and it would tell whether a guessed secret is right.
-                fingerprint: match &prepared.options.idempotency_key {
-                    Some(_) => fingerprint.stored().to_vec(),
-                    None => Vec::new(),
-                },
+                fingerprint: fingerprint.as_ref().map(|digest| digest.stored().to_vec()).unwrap_or_default(),
                 drawn,
                 origins: origins(&prepared, &rules),
                 request: mem::take(&mut prepared.request.request),
@@ -185,7 +185,7 @@ impl Submissions {
                 }
                 sparkgate_store::Accepted::SameKey(found, before) => {
                     let key = prepared.options.idempotency_key.as_deref().unwrap_or_default();
-                    return replay(found, &before, &fingerprint, key, warnings);
+                    return replay(found, &before, fingerprint.as_ref(), key, warnings);
                 }
                 sparkgate_store::Accepted::SameClientId(by) => {
                     let client_id = prepared.options.client_id.unwrap_or_default();
@@ -289,8 +289,14 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(found: Found, before: &[u8], now: &Fingerprint, key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
-    if now.is_of(before) {
+fn replay(
+    found: Found,
+    before: &[u8],
+    now: Option<&Fingerprint>,
+    key: &str,
+    warnings: Vec<String>,
+) -> Result<Accepted, Error> {
+    if now.is_some_and(|now| now.is_of(before)) {
         tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true, warnings });
     }
