@@ -120,13 +120,19 @@ impl Life {
         let client = client::losing(site.kubernetes.gateway().await, calls.clone());
         let cluster = Cluster::new(client, std::slice::from_ref(&namespace));
         let url = site.url(proxy.address, database);
-        let store = Store::connect(&DatabaseSettings { url, max_connections: 8 }).await.unwrap();
+        // On a busy machine a connection may come too late; `serve` tries again, too.
+        let connection = DatabaseSettings { url, max_connections: 8 };
+        let store = loop {
+            match Store::connect(&connection).await {
+                Err(error) if error.may_pass() => {}
+                connected => break connected.unwrap(),
+            }
+        };
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let version = "4.3.0".parse().unwrap();
         let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let networks = vec!["127.0.0.0/8".parse().unwrap()];
         let webhooks = WebhookSettings { networks, http: true, ..WebhookSettings::default() };
-        // On a busy machine a connection may come too late.
         let service = loop {
             let setup = Setup { webhooks: webhooks.clone(), ..settings(spark.clone()).into() };
             match Service::new(store.clone(), cluster.clone(), setup).await {
