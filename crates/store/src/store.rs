@@ -45,14 +45,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store on a migrated database, in which requests wait for connections as long as workers do.
+    /// Creates a store on one pool of a migrated database, for tests: requests wait for connections as long as a busy machine needs.
     pub fn new(pool: PgPool) -> Self {
         Self {
             accepting: Connections::shared(pool.clone()),
             patient: Connections::shared(pool.clone()),
             leases: pool.clone(),
             pool,
-            patience: Duration::from_secs(8),
+            patience: Duration::from_secs(60),
             long_reads: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             groups: Arc::default(),
             histories: Arc::default(),
