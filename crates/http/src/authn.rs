@@ -21,12 +21,12 @@ use super::{
     problem::{Code, Problem},
     request_log::{RequestId, text},
     routes::{Route, SessionUse, Uploads},
-    server::Peer,
     session_cookie,
     spark_ui::page::wants_page,
 };
 use sparkgate_access::Action;
 use sparkgate_metrics::metrics;
+use sparkgate_server::Peer;
 use sparkgate_service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated};
 
 /// The challenges of a 401 (RFC 6750, section 3).

@@ -24,9 +24,9 @@ use super::{
     host::hosts,
     problem::{Code, Problem},
     request_log::RequestId,
-    server::Peer,
     settings::{BrowserSettings, OriginError},
 };
+use sparkgate_server::Peer;
 use sparkgate_service::Authenticator;
 
 #[derive(Clone)]

@@ -9,7 +9,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{nowhere::nothing_at, request_log::RequestId, server::Peer, suggest::closest, v1::middleware};
+use super::{nowhere::nothing_at, request_log::RequestId, suggest::closest, v1::middleware};
+use sparkgate_server::Peer;
 
 const PAGE: &str = include_str!("home.html");
 /// The page has a style sheet in itself, and nothing else.

@@ -17,8 +17,9 @@ use tower_http::{
 };
 use tracing::{Instrument, field::display};
 
-use super::{routes::Route, server::Peer};
+use super::routes::Route;
 use sparkgate_metrics::{Value, metrics};
+use sparkgate_server::Peer;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a caller.

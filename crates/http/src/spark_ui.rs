@@ -29,13 +29,13 @@ use super::{
     problem::{Code, Problem},
     request_log::{self, RequestId},
     routes::{Route, Routes},
-    server::Peer,
     state::AppState,
     time_limit::answered_within,
     v1::{middleware::answer as problem_document, spark_ui::no_ui},
 };
 use request::{Target, prefix};
 use response::Sent;
+use sparkgate_server::Peer;
 use sparkgate_service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 
 use page::{ended, not_up, wants_page};

@@ -17,10 +17,10 @@ use crate::{
     fetch_metadata::is_of_own_page,
     problem::{Code, Problem},
     request_log::{RequestId, text},
-    server::Peer,
     state::AppState,
 };
 use sparkgate_metrics::metrics;
+use sparkgate_server::Peer;
 use sparkgate_service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated};
 use sparkgate_submission::SubmissionId;
 

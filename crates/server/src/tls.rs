@@ -28,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{connection::Connection, request_timer::HEADERS};
+use sparkgate_common::watched::{Content, WATCH_PERIOD, Watched, time_to_look};
 use sparkgate_metrics::metrics;
-use sparkgate_service::{Content, WATCH_PERIOD, Watched, time_to_look};
 
 /// The name of the files in metrics.
 const METRIC: &str = "tls";

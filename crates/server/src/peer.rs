@@ -16,14 +16,14 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 /// The other end of a request's connection: an extension of each request that [`serve`](super::serve) received.
 #[derive(Debug, Clone)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
+pub struct Peer {
+    pub address: SocketAddr,
     /// The client's address, if the peer is a trusted proxy that names it.
-    pub(crate) forwarded: Option<IpAddr>,
+    pub forwarded: Option<IpAddr>,
     /// The client certificate, checked against the authorities of `--tls-client-ca`.
-    pub(crate) certificate: Option<Arc<CertificateDer<'static>>>,
+    pub certificate: Option<Arc<CertificateDer<'static>>>,
     /// Whether the client has checked a server's certificate: this gateway's, or that of a trusted proxy, which says so.
-    pub(crate) is_secure: bool,
+    pub is_secure: bool,
 }
 
 impl Peer {
@@ -34,7 +34,7 @@ impl Peer {
     }
 
     /// Returns the client's address.
-    pub(crate) fn client(&self) -> IpAddr {
+    pub fn client(&self) -> IpAddr {
         self.forwarded.unwrap_or_else(|| self.address.ip())
     }
 

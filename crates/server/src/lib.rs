@@ -1,3 +1,5 @@
+//! An HTTP server for any router.
+//!
 //! The accept loop: connections of HTTP/1.1 and HTTP/2, with TLS or plain. Plain HTTP/2 needs prior knowledge (RFC 9113,
 //! section 3.3).
 //!
@@ -40,8 +42,7 @@ use self::{
     tls::Secured,
 };
 
-pub(super) use peer::Peer;
-pub use peer::{NetworkError, TrustedProxies};
+pub use peer::{NetworkError, Peer, TrustedProxies};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// A peer that is gone is noticed after about two minutes: the first probe after a minute of silence, then one every 15 s.
