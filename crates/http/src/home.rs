@@ -9,8 +9,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{nowhere::nothing_at, request_log::RequestId, suggest::closest, v1::middleware};
+use super::v1::middleware;
 use sparkgate_server::Peer;
+use sparkgate_web::{nowhere::nothing_at, request_log::RequestId, suggest::closest};
 
 const PAGE: &str = include_str!("home.html");
 /// The page has a style sheet in itself, and nothing else.

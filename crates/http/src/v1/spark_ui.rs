@@ -6,17 +6,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{
+use crate::spark_ui::page::{self, ended, wants_page};
+use sparkgate_service::{Service, Session, Submission, UiPlace};
+use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_web::{
     id::{Id, find},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query},
     request_log::{RequestId, text},
     session::Caller,
-    spark_ui::page::{self, ended, wants_page},
     state::AppState,
 };
-use sparkgate_service::{Service, Session, Submission, UiPlace};
-use sparkgate_submission::{State as SubmissionState, SubmissionId};
 
 /// Open the Spark UI
 ///

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_service::{ApiKey, CreatedKey, KeyRequest};
+use sparkgate_web::{
     id::part_of_path,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{ApiKey, CreatedKey, KeyRequest};
 
 /// An API key, without its text.
 #[derive(Serialize, ToSchema)]

@@ -14,16 +14,16 @@ use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 
 use super::reply::Reply;
-use crate::{
+use document::{NewWebhook, Webhook, WebhookList};
+use sparkgate_service::CreatedWebhook;
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     id::part_of_path,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query, parsed},
     session::Caller,
     state::AppState,
 };
-use document::{NewWebhook, Webhook, WebhookList};
-use sparkgate_service::CreatedWebhook;
-use sparkgate_submission::SubmissionId;
 
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
