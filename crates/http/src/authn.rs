@@ -14,13 +14,14 @@ use axum::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::{audit, console, counted_bytes::CountedBytes, session_cookie, spark_ui::page::wants_page};
+use super::{audit, console, counted_bytes::CountedBytes, session_cookie};
 use sparkgate_access::Action;
 use sparkgate_metrics::metrics;
 use sparkgate_server::Peer;
 use sparkgate_service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated};
 use sparkgate_web::{
     face::AnyFace,
+    fetch_metadata::wants_page,
     problem::{Code, Problem},
     request_log::{RequestId, text},
     routes::{Route, SessionUse, Uploads},

@@ -28,7 +28,7 @@ use sparkgate_server::Peer;
 use sparkgate_service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 use sparkgate_web::{
     compression::compress,
-    fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page},
+    fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page, wants_page},
     host::host,
     id::not_found,
     problem::{Code, Problem},
@@ -38,7 +38,7 @@ use sparkgate_web::{
     time_limit::answered_within,
 };
 
-use page::{ended, not_up, wants_page};
+use page::{ended, not_up};
 
 /// The segment of a path that is the ticket.
 const TICKET: usize = 4;

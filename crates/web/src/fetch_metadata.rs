@@ -1,4 +1,5 @@
 //! What browsers say of themselves of a request (Fetch Metadata): which page sends it, and what for. Scripts can't set these headers.
+//! `Accept` is the one exception.
 
 use axum::http::{HeaderMap, HeaderName, header};
 
@@ -36,6 +37,12 @@ pub(crate) fn is_of_browser(headers: &HeaderMap) -> bool {
     };
     let agent = headers.get(header::USER_AGENT);
     headers.keys().any(says_so) || agent.is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"))
+}
+
+/// Returns whether a client wants a page, and not a document for programs.
+pub fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
 }
 
 fn is_navigation(headers: &HeaderMap) -> bool {

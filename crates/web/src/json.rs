@@ -50,6 +50,15 @@ pub fn read<T: DeserializeOwned>(document: &RawValue, what: &'static str) -> (Op
     (value, errors.into_inner())
 }
 
+/// Reads a body with a type that reports its first error only. `what` names the body in the problem, such as `a webhook`.
+///
+/// # Errors
+/// The body has another form.
+pub fn parsed<T: DeserializeOwned>(body: &[u8], what: &str) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(Code::InvalidRequest, format!("The body is no request for {what}: {error}.")))
+}
+
 /// The way from the document to a part.
 enum Path<'a> {
     Root,

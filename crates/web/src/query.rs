@@ -15,6 +15,7 @@ use super::{
     problem::{Code, FieldError, MAX_ERRORS, Problem},
     suggest::suggestion,
 };
+use sparkgate_submission::SubmissionId;
 
 /// The longest that a client may wait for an answer, in seconds.
 const LONGEST_WAIT: u64 = 60;
@@ -175,6 +176,11 @@ pub fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dura
         return Ok(Some(Duration::from_secs(seconds)));
     }
     Err(D::Error::custom(format!("{seconds} is more than {LONGEST_WAIT}")))
+}
+
+/// Reads the id of a submission.
+pub fn submission_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
+    parsed(deserializer, "the id of a submission").map(Some)
 }
 
 /// Reads the number of an attempt.

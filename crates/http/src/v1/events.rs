@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::SecondsFormat;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
@@ -21,7 +21,7 @@ use sparkgate_web::{
         Code, Problem, ProblemBody,
         responses::{Problems, SubmissionProblems},
     },
-    query::{Query, labels, limit, parsed, seconds},
+    query::{Query, labels, limit, seconds, submission_id},
     session::Caller,
     state::AppState,
 };
@@ -235,8 +235,4 @@ fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
     number
         .map(Some)
         .ok_or_else(|| Problem::new(Code::InvalidCursor, format!("{text:?} is not the number of an event.")))
-}
-
-fn submission_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
-    parsed(deserializer, "the id of a submission").map(Some)
 }

@@ -6,10 +6,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::spark_ui::page::{self, ended, wants_page};
+use crate::spark_ui::page::{self, ended};
 use sparkgate_service::{Service, Session, Submission, UiPlace};
 use sparkgate_submission::{State as SubmissionState, SubmissionId};
 use sparkgate_web::{
+    fetch_metadata::wants_page,
     id::{Id, find},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query},
