@@ -4,7 +4,7 @@
 //! section 3.3).
 //!
 //! A client that sends nothing, sends slowly or reads nothing loses its connection, and holds up no other: see
-//! [`request_timer`] and [`connection`].
+//! `request_timer` and `connection`.
 
 mod connection;
 mod in_flight;
