@@ -12,6 +12,7 @@ pub use sparkgate_http as api;
 pub use sparkgate_metrics as metrics;
 pub use sparkgate_policy as policy;
 pub use sparkgate_sandbox as sandbox;
+pub use sparkgate_server as server;
 pub use sparkgate_service as service;
 pub use sparkgate_spark as spark;
 pub use sparkgate_store as store;

@@ -17,7 +17,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{settings::Serve, traces::Traces};
 use connect::Parts;
-use sparkgate_http::{self, ServerSettings, StartupRouter};
+use sparkgate_http::{self, StartupRouter};
+use sparkgate_server::ServerSettings;
 use sparkgate_service::Service;
 use sparkgate_spark::SecretPattern;
 
@@ -93,7 +94,7 @@ async fn run_traced(
             let listener = listen(address).await?;
             tracing::info!("probes are answered on http://{}", listener.local_addr().unwrap_or(address));
             let settings = ServerSettings { max_connections: PROBES, ..ServerSettings::default() };
-            let served = sparkgate_http::serve(listener, startup.management(), settings, CancellationToken::new());
+            let served = sparkgate_server::serve(listener, startup.management(), settings, CancellationToken::new());
             Some(AbortOnDropHandle::new(tokio::spawn(served)))
         }
         None => None,
@@ -111,7 +112,7 @@ async fn run_traced(
     if let Some(tls) = tls {
         tasks.spawn(named("reload of TLS files", tls.run(stop.clone())));
     }
-    tasks.spawn(named("http", sparkgate_http::serve(listener, startup.router(), server, stop.clone())));
+    tasks.spawn(named("http", sparkgate_server::serve(listener, startup.router(), server, stop.clone())));
     let parts = tokio::select! {
         connected = Parts::connect(settings, spark) => connected?,
         name = tasks.join_next() => return Err(by_itself(name)),
@@ -151,7 +152,7 @@ impl Parts {
             let router = sparkgate_http::spark_listener(service.clone(), http.clone())?;
             tasks.spawn(named(
                 "spark listener",
-                sparkgate_http::serve(listener, router, ServerSettings::default(), stop.clone()),
+                sparkgate_server::serve(listener, router, ServerSettings::default(), stop.clone()),
             ));
         }
         for (kind, listener, server) in others {
@@ -166,7 +167,7 @@ impl Parts {
                     ("files listener", sparkgate_http::files_listener(service.clone(), http.clone()))
                 }
             };
-            tasks.spawn(named(name, sparkgate_http::serve(listener, router, server, stop.clone())));
+            tasks.spawn(named(name, sparkgate_server::serve(listener, router, server, stop.clone())));
         }
         startup
             .open(sparkgate_http::router(service.clone(), http)?, sparkgate_http::management_router(service.clone()));

@@ -17,7 +17,7 @@ use sparkgate_common::{
 };
 use sparkgate_store::{self, Store};
 use sparkgate_submission::{
-    FailureCode, Outcome, State, StateChange, SubmissionId,
+    FailureCode, Outcome, Placement, State, StateChange, SubmissionId,
     engine::{Effect, EffectResult, Machine, Obstacle, Settled},
 };
 use sparkgate_tenancy::access_file::AccessFile;
@@ -165,32 +165,12 @@ impl Effects {
     }
 
     async fn carry_out(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
-        let Subject { id, attempt, namespace, pod, held, claim } = subject;
+        let Subject { id, attempt, namespace, pod, claim, .. } = subject;
         let (cluster, store) = (&self.cluster, &self.store);
-        let epoch = claim.as_ref().map(|claim| claim.epoch);
         let called = match (effect, claim) {
             (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
             (Effect::Advance(change, placement), _) => {
-                let explained = match (change, &placement.pod_uid) {
-                    (StateChange::Ended(outcome), Some(uid)) => {
-                        let cause = self.witness.cause(outcome, id, *attempt, &LogOf { namespace, pod, uid }).await;
-                        cause.map(|cause| StateChange::Ended(outcome.clone().because_of(&cause)))
-                    }
-                    _ => None,
-                };
-                let change = explained.as_ref().unwrap_or(change);
-                let moved = store.advance(id, *attempt, epoch, change, placement).await?;
-                if moved {
-                    self.wakeups.state_changed();
-                    mark(change);
-                    // A pod without our finalizer may disappear at any time.
-                    if let (Some(_), Some(uid), false) =
-                        (change.outcome(), &placement.pod_uid, self.outcome_finalizer && *held)
-                    {
-                        self.archive_in_background(subject, uid);
-                    }
-                }
-                return Ok(EffectResult::Moved(moved));
+                return Ok(EffectResult::Moved(self.advance(subject, change, placement).await?));
             }
             (Effect::NoteWaiting { reason, message }, _) => {
                 store.note_waiting(id, *attempt, reason, message).await?;
@@ -256,17 +236,37 @@ impl Effects {
         };
         let is_followed = self.breakers.is_refused(namespace);
         self.note_answer(namespace, effect, called.as_ref().err());
-        Ok(called.unwrap_or_else(|error| {
-            // The namespace may be created again: its first submission says so by its end, and those behind it wait for a while.
-            let waits = is_followed && claim.as_ref().is_some_and(|claim| claim.failed_tries < MISSING_TRIES);
-            let is_missing = is_missing(namespace, effect, &error);
-            match result_of(error, claim.as_ref().map(|claim| claim.manifest)) {
-                EffectResult::Refused { message, .. } if waits && is_missing => {
-                    EffectResult::Postponed(Obstacle::Namespace, message)
-                }
-                result => result,
+        Ok(called.unwrap_or_else(|error| failed(subject, effect, error, is_followed)))
+    }
+
+    /// Writes a state change of the attempt, and archives what would go with a pod that has ended. Returns whether the row moved.
+    async fn advance(
+        &self,
+        subject: &Subject<'_>,
+        change: &StateChange,
+        placement: &Placement,
+    ) -> Result<bool, Stopped> {
+        let Subject { id, attempt, namespace, pod, held, claim } = subject;
+        let explained = match (change, &placement.pod_uid) {
+            (StateChange::Ended(outcome), Some(uid)) => {
+                let cause = self.witness.cause(outcome, id, *attempt, &LogOf { namespace, pod, uid }).await;
+                cause.map(|cause| StateChange::Ended(outcome.clone().because_of(&cause)))
             }
-        }))
+            _ => None,
+        };
+        let change = explained.as_ref().unwrap_or(change);
+        let epoch = claim.as_ref().map(|claim| claim.epoch);
+        let moved = self.store.advance(id, *attempt, epoch, change, placement).await?;
+        if moved {
+            self.wakeups.state_changed();
+            mark(change);
+            // A pod without our finalizer may disappear at any time.
+            if let (Some(_), Some(uid), false) = (change.outcome(), &placement.pod_uid, self.outcome_finalizer && *held)
+            {
+                self.archive_in_background(subject, uid);
+            }
+        }
+        Ok(moved)
     }
 
     /// Archives the log and the events in the background, for a pod without our finalizer.
@@ -340,6 +340,20 @@ fn mark(change: &StateChange) {
 fn is_missing(namespace: &str, effect: &Effect, error: &sparkgate_cluster::Error) -> bool {
     let creates = matches!(effect, Effect::CreateBefore(_) | Effect::CreatePod | Effect::CreateBeside(..));
     creates && matches!(error, sparkgate_cluster::Error::NotFound { name, .. } if name == namespace)
+}
+
+/// Classifies a failed call of an effect. `is_followed` says that calls in the namespace were refused before this one.
+fn failed(subject: &Subject<'_>, effect: &Effect, error: sparkgate_cluster::Error, is_followed: bool) -> EffectResult {
+    let Subject { namespace, claim, .. } = subject;
+    // The namespace may be created again: its first submission says so by its end, and those behind it wait for a while.
+    let waits = is_followed && claim.as_ref().is_some_and(|claim| claim.failed_tries < MISSING_TRIES);
+    let is_missing = is_missing(namespace, effect, &error);
+    match result_of(error, claim.as_ref().map(|claim| claim.manifest)) {
+        EffectResult::Refused { message, .. } if waits && is_missing => {
+            EffectResult::Postponed(Obstacle::Namespace, message)
+        }
+        result => result,
+    }
 }
 
 /// Classifies a failed call: a `404` on a create means that the namespace doesn't exist. The message has no secrets of the objects.

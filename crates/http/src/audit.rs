@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::{extract::Request, http::StatusCode, middleware::Next, response::Response};
 
-use super::{
+use sparkgate_service::{Audit, AuditSubject, RequestedChange, Session, Verdict, spawn_in_span};
+use sparkgate_web::{
     change::{About, Change},
     face::AnyFace,
     problem::reason::Reason,
     routes::Route,
 };
-use sparkgate_service::{Audit, AuditSubject, RequestedChange, Session, Verdict, spawn_in_span};
 
 /// Answers a request, and writes what became of it to the audit.
 pub(super) async fn recorded(

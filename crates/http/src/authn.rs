@@ -14,20 +14,18 @@ use axum::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::{
-    audit, console,
-    counted_bytes::CountedBytes,
+use super::{audit, console, counted_bytes::CountedBytes, session_cookie};
+use sparkgate_access::Action;
+use sparkgate_metrics::metrics;
+use sparkgate_server::Peer;
+use sparkgate_service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated};
+use sparkgate_web::{
     face::AnyFace,
+    fetch_metadata::wants_page,
     problem::{Code, Problem},
     request_log::{RequestId, text},
     routes::{Route, SessionUse, Uploads},
-    server::Peer,
-    session_cookie,
-    spark_ui::page::wants_page,
 };
-use sparkgate_access::Action;
-use sparkgate_metrics::metrics;
-use sparkgate_service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated};
 
 /// The challenges of a 401 (RFC 6750, section 3).
 const CHALLENGE: &str = "Bearer realm=\"sparkgate\"";

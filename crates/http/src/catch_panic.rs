@@ -12,7 +12,7 @@ use axum::{
 use tower::ServiceExt;
 use tower_http::catch_panic::{CatchPanic, ResponseForPanic};
 
-use super::{face::AnyFace, request_log::RequestId};
+use sparkgate_web::{face::AnyFace, request_log::RequestId};
 
 /// Answers 500 with the request's id. The panic hook prints the panic's location and message.
 pub(super) async fn catch_panic(
@@ -51,8 +51,9 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{face::AnyFace, request_log::logged, spark::SparkFace};
+    use crate::spark::SparkFace;
     use sparkgate_spark::SparkVersion;
+    use sparkgate_web::{face::AnyFace, request_log::logged};
 
     #[tokio::test]
     async fn panic_is_answered_with_the_request_id_and_without_its_message() {

@@ -35,7 +35,8 @@ use axum::{
     routing::{get, post},
 };
 
-use super::{
+use sparkgate_service::Session;
+use sparkgate_web::{
     change::About,
     compression::compress,
     face::Face,
@@ -46,7 +47,6 @@ use super::{
     state::AppState,
     time_limit::in_time,
 };
-use sparkgate_service::Session;
 
 pub(super) use refusal::unauthenticated;
 

@@ -12,9 +12,9 @@ use axum::{
 };
 use utoipa_axum::routes;
 
-use super::{request_log, routes::Routes, state::AppState};
 use sparkgate_metrics::{CONTENT_TYPE, exposition};
 use sparkgate_service::{Readiness, Reason, Service};
+use sparkgate_web::{request_log, routes::Routes, state::AppState};
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
 /// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/reference/metrics.md`).

@@ -5,11 +5,13 @@
 
 use axum::{
     extract::Request,
-    http::{HeaderMap, Method, StatusCode, header, uri::Authority},
+    http::{Method, StatusCode, header, uri::Authority},
     response::{IntoResponse, Response},
 };
 
-use super::{nowhere::nothing_at, request_log::RequestId, server::Peer, suggest::closest, v1::middleware};
+use super::v1::middleware;
+use sparkgate_server::Peer;
+use sparkgate_web::{fetch_metadata::wants_page, nowhere::nothing_at, request_log::RequestId, suggest::closest};
 
 const PAGE: &str = include_str!("home.html");
 /// The page has a style sheet in itself, and nothing else.
@@ -23,7 +25,7 @@ pub(super) fn answer(request: &Request, id: &RequestId) -> Option<Response> {
     }
     let path = request.uri().path();
     let elsewhere = match path {
-        "/" => return takes_html(request.headers()).then(|| page(request)),
+        "/" => return wants_page(request.headers()).then(|| page(request)),
         "/healthz" | "/health" => "/livez",
         "/openapi.json" => "/v1/openapi.json",
         "/v1/submissions/" => "/v1/submissions",
@@ -38,11 +40,6 @@ fn misspelt(path: &str, id: &RequestId) -> Option<Response> {
     let word = path.strip_prefix("/v1/")?.split('/').next()?;
     let meant = closest(word, &["submissions", "events"]).filter(|meant| *meant != word)?;
     Some(middleware::answer(&nothing_at(path, &format!("Did you mean /v1/{meant}?")), path, id))
-}
-
-fn takes_html(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
 }
 
 fn page(request: &Request) -> Response {

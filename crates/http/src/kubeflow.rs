@@ -16,7 +16,11 @@ use axum::{
 use chrono::{SecondsFormat, Utc};
 use utoipa::OpenApi;
 
-use super::{
+use description::{Application, Refused, Submitted};
+use new::NewApplication;
+use sparkgate_service::{Error, FailureReason, Filter, Session, Submission, Target, Waited};
+use sparkgate_submission::{KillCause, State as SubmissionState, SubmissionId};
+use sparkgate_web::{
     change::About,
     face::Face,
     problem::{Code, Problem, Retry},
@@ -25,10 +29,6 @@ use super::{
     state::AppState,
     time_limit::answered_within,
 };
-use description::{Application, Refused, Submitted};
-use new::NewApplication;
-use sparkgate_service::{Error, FailureReason, Filter, Session, Submission, Target, Waited};
-use sparkgate_submission::{KillCause, State as SubmissionState, SubmissionId};
 
 pub(super) const PATH: &str = "/api/v1/spark-submit";
 

@@ -1,56 +1,30 @@
-//! The HTTP layer: routes and the middleware of every request. Handlers translate; the service below decides.
+//! The HTTP interfaces and their routers. Handlers translate; the service below decides. What the interfaces share is in
+//! `sparkgate_web`.
 
 mod audit;
 mod authn;
-mod body;
-mod browser;
 mod catch_panic;
-mod change;
-mod compression;
 mod console;
 mod cookies;
 mod counted_bytes;
-mod face;
-mod fetch_metadata;
 mod health;
 mod home;
-mod host;
-mod id;
-mod idempotency_key;
-mod inner;
-mod json;
 mod kubeflow;
 mod livy;
-mod nowhere;
 mod openapi;
-mod page_headers;
-mod problem;
-mod query;
 mod queue_state;
-mod request_log;
 mod router;
-mod routes;
-mod server;
-mod server_span;
-mod session;
 mod session_cookie;
-mod settings;
 mod spark;
 mod spark_ui;
 mod startup;
-mod state;
-mod suggest;
-mod tasks;
-mod time_limit;
 mod v1;
 
 pub use health::management_router;
 pub use openapi::openapi;
 pub use router::{files_listener, livy_listener, router, spark_listener};
-pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
-pub use settings::{BrowserSettings, HttpSettings, OriginError};
+pub use sparkgate_web::settings::{BrowserSettings, HttpSettings, OriginError};
 pub use startup::StartupRouter;
-pub use suggest::closest;
 pub use v1::audit_line;
 #[doc(hidden)]
 pub use v1::fuzzing;

@@ -18,7 +18,10 @@ use axum::{
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
-use super::{
+use batch::{Batch, BatchState};
+use new::ParsedBatch;
+use sparkgate_service::{LivyBatch, Session, Submission};
+use sparkgate_web::{
     change::About,
     face::Face,
     idempotency_key,
@@ -30,9 +33,6 @@ use super::{
     state::AppState,
     time_limit::{answered_within, in_time},
 };
-use batch::{Batch, BatchState};
-use new::ParsedBatch;
-use sparkgate_service::{LivyBatch, Session, Submission};
 
 /// Batches of a page, unless the client asks for another number, and at most.
 const PAGE: u32 = 100;

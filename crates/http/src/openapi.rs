@@ -16,7 +16,8 @@ mod operations;
 use authentication::Authentication;
 use fallback::Fallback;
 
-use super::{health, kubeflow, problem::ProblemBody, spark, v1};
+use super::{health, kubeflow, spark, v1};
+use sparkgate_web::problem::ProblemBody;
 
 /// What the routes themselves don't describe.
 #[derive(OpenApi)]

@@ -12,25 +12,29 @@ use axum::{
 
 use super::{
     authn::{self, Authentication},
-    body::Bodies,
-    browser, catch_panic,
-    compression::compress,
+    catch_panic,
     console::{self, Console},
-    face::AnyFace,
-    health, home, inner,
+    health, home,
     kubeflow::{self, Kubeflow},
     livy::{self, LivyFace},
-    openapi, page_headers,
+    openapi,
+    spark::{self, SparkFace},
+    spark_ui,
+    v1::{self, Resources},
+};
+use sparkgate_service::Service;
+use sparkgate_web::{
+    body::Bodies,
+    browser,
+    compression::compress,
+    face::AnyFace,
+    inner, page_headers,
     request_log::{self, RequestId},
     routes::Routes,
     server_span,
     settings::{HttpSettings, OriginError},
-    spark::{self, SparkFace},
-    spark_ui,
     state::AppState,
-    v1::{self, Resources},
 };
-use sparkgate_service::Service;
 
 /// Returns the router of the gateway's port. Paths without a route go to Spark's protocol, which answers every path.
 ///
@@ -140,12 +144,12 @@ mod tests {
     use axum::http::Method;
 
     use super::*;
-    use crate::{
+    use sparkgate_spark::SparkVersion;
+    use sparkgate_web::{
         change::{About, Change},
         face::Face,
         routes::Route,
     };
-    use sparkgate_spark::SparkVersion;
 
     fn described() -> Routes {
         v1::routes().merge(spark::routes()).merge(health::routes())

@@ -8,13 +8,13 @@
 
 use axum::http::{HeaderMap, Method};
 
-use super::{
-    cookies::{SESSION, value},
+use super::cookies::{SESSION, value};
+use sparkgate_service::SessionCookie;
+use sparkgate_web::{
     face::AnyFace,
     fetch_metadata::{is_of_own_page, is_of_script, is_opened},
     routes::SessionUse,
 };
-use sparkgate_service::SessionCookie;
 
 /// Returns the session's cookie of a request, if it counts for it.
 pub(super) fn read_session<'a>(

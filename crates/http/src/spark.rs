@@ -9,7 +9,12 @@ use axum::{
 };
 use utoipa::OpenApi;
 
-use super::{
+use sparkgate_service::Session;
+use sparkgate_spark::{
+    Refusal, SparkVersion,
+    rest::{Action, Target, parse_path},
+};
+use sparkgate_web::{
     change::{About, Change},
     face::Face,
     idempotency_key,
@@ -17,11 +22,6 @@ use super::{
     request_log::RequestId,
     routes::{Route, Routes},
     state::AppState,
-};
-use sparkgate_service::Session;
-use sparkgate_spark::{
-    Refusal, SparkVersion,
-    rest::{Action, Target, parse_path},
 };
 
 pub(super) mod actions;

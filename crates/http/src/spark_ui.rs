@@ -3,7 +3,7 @@
 //! A driver is arbitrary code, and so are its pages. Each of its responses has a policy that puts a page into an origin of its own
 //! (`sandbox`), so that it reaches neither the console nor the API as its reader. Such a page has no cookies, and its requests count
 //! as those of another site. That is why they need nothing but the ticket, and why these paths are in front of authentication and of
-//! the checks of [`super::browser`].
+//! the checks of [`sparkgate_web::browser`].
 
 mod html;
 pub(super) mod page;
@@ -21,24 +21,24 @@ use axum::{
 };
 use tower_http::cors::{Any, CorsLayer};
 
-use super::{
+use super::v1::{middleware::answer as problem_document, spark_ui::no_ui};
+use request::{Target, prefix};
+use response::Sent;
+use sparkgate_server::Peer;
+use sparkgate_service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
+use sparkgate_web::{
     compression::compress,
-    fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page},
+    fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page, wants_page},
     host::host,
     id::not_found,
     problem::{Code, Problem},
     request_log::{self, RequestId},
     routes::{Route, Routes},
-    server::Peer,
     state::AppState,
     time_limit::answered_within,
-    v1::{middleware::answer as problem_document, spark_ui::no_ui},
 };
-use request::{Target, prefix};
-use response::Sent;
-use sparkgate_service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 
-use page::{ended, not_up, wants_page};
+use page::{ended, not_up};
 
 /// The segment of a path that is the ticket.
 const TICKET: usize = 4;

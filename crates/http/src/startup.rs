@@ -13,16 +13,18 @@ use axum::{
 };
 
 use super::{
-    face::AnyFace,
-    health, inner,
+    health,
     kubeflow::{self, Kubeflow},
-    page_headers,
-    problem::{Code, Problem},
-    request_log::{self, RequestId},
-    routes::Routes,
     spark::SparkFace,
 };
 use sparkgate_spark::SparkVersion;
+use sparkgate_web::{
+    face::AnyFace,
+    inner, page_headers,
+    problem::{Code, Problem},
+    request_log::{self, RequestId},
+    routes::Routes,
+};
 
 const WAITING: &str =
     "Sparkgate is starting and waits for its database. Try again in a moment; see its log for details.";

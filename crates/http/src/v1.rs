@@ -3,7 +3,6 @@
 mod attempts;
 mod audit;
 mod caller;
-mod cursor;
 mod events;
 mod executors;
 mod files;
@@ -27,7 +26,7 @@ use axum::{
 };
 use utoipa_axum::routes;
 
-use super::{
+use sparkgate_web::{
     change::About,
     compression::compress,
     face::Face,

@@ -14,6 +14,41 @@ use super::{
 use sparkgate_metrics::metrics;
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
+/// Returns the statement of [`Store::advance`], which binds its parameters in their order.
+fn statement() -> String {
+    let (started, since) = (started("$11::timestamptz", "s"), started("$16::timestamptz", "s"));
+    let ended = ended("$17::timestamptz", &since, "s");
+    format!(
+        r#"
+            WITH old AS (
+                SELECT id, state AS was FROM submissions
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
+                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
+                FOR NO KEY UPDATE
+            ), moved AS (
+                UPDATE submissions s SET
+                    state = $3, exit_code = $5, reason = $6, message = $7,
+                    pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
+                    started_at = coalesce(started_at, {started}, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
+                    finished_at = CASE WHEN $12 THEN clock_timestamp() END,
+                    pod_millicores = coalesce($14, pod_millicores), pod_memory_bytes = coalesce($15, pod_memory_bytes),
+                    pod_since = coalesce(pod_since, {since}), pod_ended_at = CASE WHEN $12 THEN {ended} END,
+                    deadline = CASE $3
+                        WHEN 'PENDING' THEN deadline
+                        WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
+                    END
+                FROM old WHERE s.id = old.id
+                RETURNING s.id, attempt, tenant, was, {NEEDLESS} AS needless,
+                    {WAITED} AS waited, {AGE} AS age
+            ), {DROPPED}, logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, $3, $6, $7 FROM moved
+            )
+            SELECT tenant, was, waited, age FROM moved
+            "#
+    )
+}
+
 impl Store {
     /// Moves the attempt to the state of `change` and writes the event, unless its row is in that state or beyond: a late or
     /// repeated call changes nothing, nor does an observation of another pod than the recorded one. If a claim is given, it
@@ -44,57 +79,27 @@ impl Store {
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = change.outcome();
         let reservation = placement.reservation;
-        let (started, since) = (started("$11::timestamptz", "s"), started("$16::timestamptz", "s"));
-        let ended = ended("$17::timestamptz", &since, "s");
         let moved: Option<(String, String, f64, f64)> = within(
             "recording a submission's state",
-            sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                r#"
-            WITH old AS (
-                SELECT id, state AS was FROM submissions
-                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
-                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
-                FOR NO KEY UPDATE
-            ), moved AS (
-                UPDATE submissions s SET
-                    state = $3, exit_code = $5, reason = $6, message = $7,
-                    pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
-                    started_at = coalesce(started_at, {started}, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
-                    finished_at = CASE WHEN $12 THEN clock_timestamp() END,
-                    pod_millicores = coalesce($14, pod_millicores), pod_memory_bytes = coalesce($15, pod_memory_bytes),
-                    pod_since = coalesce(pod_since, {since}), pod_ended_at = CASE WHEN $12 THEN {ended} END,
-                    deadline = CASE $3
-                        WHEN 'PENDING' THEN deadline
-                        WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
-                    END
-                FROM old WHERE s.id = old.id
-                RETURNING s.id, attempt, tenant, was, {NEEDLESS} AS needless,
-                    {WAITED} AS waited, {AGE} AS age
-            ), {DROPPED}, logged AS (
-                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
-                SELECT id, attempt, $3, $6, $7 FROM moved
-            )
-            SELECT tenant, was, waited, age FROM moved
-            "#
-            )))
-            .bind(id.as_str())
-            .bind(attempt)
-            .bind(to.as_str())
-            .bind(&from)
-            .bind(outcome.and_then(|outcome| outcome.exit_code))
-            .bind(outcome.and_then(|outcome| outcome.reason.as_deref()).map(kept))
-            .bind(outcome.map(|outcome| kept(&outcome.message)))
-            .bind(&placement.pod_uid)
-            .bind(&placement.node)
-            .bind(&placement.pod_ip)
-            .bind(placement.started_at)
-            .bind(to.is_terminal())
-            .bind(claim)
-            .bind(reservation.map(|reservation| reservation.millicores))
-            .bind(reservation.map(|reservation| reservation.memory_bytes))
-            .bind(reservation.and_then(|reservation| reservation.since))
-            .bind(placement.ended_at)
-            .fetch_optional(&self.patient),
+            sqlx::query_as(sqlx::AssertSqlSafe(statement()))
+                .bind(id.as_str())
+                .bind(attempt)
+                .bind(to.as_str())
+                .bind(&from)
+                .bind(outcome.and_then(|outcome| outcome.exit_code))
+                .bind(outcome.and_then(|outcome| outcome.reason.as_deref()).map(kept))
+                .bind(outcome.map(|outcome| kept(&outcome.message)))
+                .bind(&placement.pod_uid)
+                .bind(&placement.node)
+                .bind(&placement.pod_ip)
+                .bind(placement.started_at)
+                .bind(to.is_terminal())
+                .bind(claim)
+                .bind(reservation.map(|reservation| reservation.millicores))
+                .bind(reservation.map(|reservation| reservation.memory_bytes))
+                .bind(reservation.and_then(|reservation| reservation.since))
+                .bind(placement.ended_at)
+                .fetch_optional(&self.patient),
         )
         .await?;
         let Some((tenant, was, waited, age)) = &moved else { return Ok(false) };

@@ -190,42 +190,15 @@ const TAKE: &str = "claimed AS (
            claim_epoch, failed_tries, kill_cause, message, kill_grace, tenant, trace_context, was
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 
-impl Store {
-    /// Claims up to `limit` submissions, as [`Store::claim_within`] does.
-    pub async fn claim(
-        &self,
-        session: Uuid,
-        limit: i64,
-        namespaces: &[String],
-        busy: &[SubmissionId],
-    ) -> Result<Vec<Claimed>, Error> {
-        self.claim_within(session, &Room::of(limit), namespaces, busy).await
-    }
-
-    /// Claims submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, for a session with a valid
-    /// lease; without one it claims nothing. Tenants take turns, and so do the namespaces of a tenant; of a namespace, the oldest
-    /// submission is the first. If there are more tenants than places, lots decide. A tenant is that of the oldest row of a namespace.
-    ///
-    /// A claim of a session whose lease has expired is free. So is a claim of this very session that it doesn't know of, because an
-    /// earlier reply may have been lost, except for `busy`, the submissions that this process still works on. A queued row becomes
-    /// `LAUNCHING` here, before anything of it is created. A row that can't be read is logged and postponed, so that it never stops
-    /// the others.
-    ///
-    /// Rows are found namespace by namespace: however many a namespace has, about as many are read as are claimed.
-    pub async fn claim_within(
-        &self,
-        session: Uuid,
-        room: &Room,
-        namespaces: &[String],
-        busy: &[SubmissionId],
-    ) -> Result<Vec<Claimed>, Error> {
-        let (is_due, ours) = (is_due(), ours());
-        let (even, rest) =
-            (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
-        // A plan that was made for an empty table may read all rows for the ones, so that part runs only if there are any.
-        // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
-        let statement = format!(
-            "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
+/// Returns the statement of [`Store::claim_within`], which binds its parameters in their order.
+fn statement() -> String {
+    let (is_due, ours) = (is_due(), ours());
+    let (even, rest) =
+        (share("$2 - (SELECT count(*) FROM the_ones)", "open"), share("$2 - (SELECT n FROM taken)", "deep"));
+    // A plan that was made for an empty table may read all rows for the ones, so that part runs only if there are any.
+    // The first read gives each namespace an even share. What some don't need, the second one gives to those that have more.
+    format!(
+        "WITH RECURSIVE {ours}, here (namespace, tenant) AS (
                 (SELECT namespace, tenant FROM submissions WHERE {CLAIMABLE}
                  ORDER BY namespace, number LIMIT 1)
                 UNION ALL
@@ -277,9 +250,40 @@ impl Store {
                 UNION ALL
                 SELECT id, state FROM in_all WHERE place <= $2 AND held + nth + turn - 2 < 2 * ($10 - place + 1)
             ), {TAKE}"
-        );
+    )
+}
+
+impl Store {
+    /// Claims up to `limit` submissions, as [`Store::claim_within`] does.
+    pub async fn claim(
+        &self,
+        session: Uuid,
+        limit: i64,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
+        self.claim_within(session, &Room::of(limit), namespaces, busy).await
+    }
+
+    /// Claims submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, for a session with a valid
+    /// lease; without one it claims nothing. Tenants take turns, and so do the namespaces of a tenant; of a namespace, the oldest
+    /// submission is the first. If there are more tenants than places, lots decide. A tenant is that of the oldest row of a namespace.
+    ///
+    /// A claim of a session whose lease has expired is free. So is a claim of this very session that it doesn't know of, because an
+    /// earlier reply may have been lost, except for `busy`, the submissions that this process still works on. A queued row becomes
+    /// `LAUNCHING` here, before anything of it is created. A row that can't be read is logged and postponed, so that it never stops
+    /// the others.
+    ///
+    /// Rows are found namespace by namespace: however many a namespace has, about as many are read as are claimed.
+    pub async fn claim_within(
+        &self,
+        session: Uuid,
+        room: &Room,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
         let (after, one): (Vec<_>, Vec<_>) = room.one.iter().map(|(name, number)| (*number, name.clone())).unzip();
-        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement()))
             .bind(session)
             .bind(room.all)
             .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())

@@ -23,39 +23,25 @@ const REASON: &str = "Retry";
 const PAUSE: f64 = 10.0;
 const PAUSE_MAX: f64 = 300.0;
 
-impl Store {
-    /// Ends an attempt and queues the next one, in one statement, if the retry budget for this kind of failure is not used up
-    /// and no kill was requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
-    ///
-    /// It also takes the row from the replica that has claimed it: later writes of that replica concern the previous attempt.
-    pub(super) async fn retry(
-        &self,
-        id: &SubmissionId,
-        attempt: i32,
-        claim: Option<i64>,
-        outcome: &Outcome,
-        kind: RetryKind,
-        placement: &Placement,
-    ) -> Result<bool, Error> {
-        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
-        // The condition for another attempt, and what it counts.
-        let (is_left, counted) = match kind {
-            RetryKind::Infrastructure => (
-                "retried_infrastructure < max_retries_infrastructure",
-                "retried_infrastructure = old.retried_infrastructure + 1,",
-            ),
-            RetryKind::Application => {
-                ("retried_application < max_retries_application", "retried_application = old.retried_application + 1,")
-            }
-            RetryKind::Requeue => ("true", ""),
-        };
-        let reservation = placement.reservation;
-        let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
-        let ended = ended("$19::timestamptz", &since, "old");
-        let rank = queue_rank("old");
-        // The start timeout begins when the pause is over, and in a queue when the attempt is admitted.
-        let statement = format!(
-            r#"
+/// Returns the statement of [`Store::retry`], which binds its parameters in their order.
+fn statement(kind: RetryKind) -> String {
+    // The condition for another attempt, and what it counts.
+    let (is_left, counted) = match kind {
+        RetryKind::Infrastructure => (
+            "retried_infrastructure < max_retries_infrastructure",
+            "retried_infrastructure = old.retried_infrastructure + 1,",
+        ),
+        RetryKind::Application => {
+            ("retried_application < max_retries_application", "retried_application = old.retried_application + 1,")
+        }
+        RetryKind::Requeue => ("true", ""),
+    };
+    let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
+    let ended = ended("$19::timestamptz", &since, "old");
+    let rank = queue_rank("old");
+    // The start timeout begins when the pause is over, and in a queue when the attempt is admitted.
+    format!(
+        r#"
             WITH old AS (
                 SELECT *, clock_timestamp() AS ended, clock_timestamp() + make_interval(secs =>
                     least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
@@ -93,10 +79,28 @@ impl Store {
             )
             SELECT attempt, not_before, tenant, was FROM next
             "#
-        );
+    )
+}
+
+impl Store {
+    /// Ends an attempt and queues the next one, in one statement, if the retry budget for this kind of failure is not used up
+    /// and no kill was requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
+    ///
+    /// It also takes the row from the replica that has claimed it: later writes of that replica concern the previous attempt.
+    pub(super) async fn retry(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        claim: Option<i64>,
+        outcome: &Outcome,
+        kind: RetryKind,
+        placement: &Placement,
+    ) -> Result<bool, Error> {
+        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
+        let reservation = placement.reservation;
         let next: Option<(i32, DateTime<Utc>, String, String)> = within(
             "recording the end of an attempt",
-            sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            sqlx::query_as(sqlx::AssertSqlSafe(statement(kind)))
                 .bind(id.as_str())
                 .bind(attempt)
                 .bind(outcome.state.as_str())

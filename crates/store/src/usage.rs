@@ -405,44 +405,10 @@ impl Scoped {
     ) -> Result<UsageReport, Error> {
         let action = "computing usage";
         let mut query = QueryBuilder::<Postgres>::new("WITH these AS (");
-        // Settled ones are in the sums. Of all others, executors may have ended long after their drivers.
-        for (nth, these) in [
-            " AND NOT settled AND finished_at IS NOT NULL",
-            " AND settled IS NULL AND finished_at >= (SELECT until FROM usage_settled)",
-            " AND finished_at IS NULL AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
-            query.push(" FROM submissions s WHERE true").push(these);
-            // By a clock that was ahead, a submission is accepted after its end.
-            query.push(" AND least(created_at, finished_at) < (").push_bind(filter.until).push(MIDNIGHT);
-            query.push(" AND ");
-            self.scope.push_condition(&mut query, "s");
-            filter.push_to(&mut query);
-        }
-        query.push("), ").push(pods("these")).push(", spent AS (SELECT tenant, owner, namespace, labels, ");
+        self.push_unsettled(&mut query, filter);
+        query.push("), ").push(pods("these")).push(", spent AS (");
         // Only if they are asked for, usage is divided into days.
-        let by_day = group_by.contains(&GroupBy::Day);
-        if by_day {
-            query.push("first_day + n AS day, ").push(AMOUNTS).push(" FROM ").push(days());
-            query.push(" WHERE since < until AND seconds > 0 AND first_day + n >= ").push_bind(filter.since);
-            query.push(" AND first_day + n < ").push_bind(filter.until);
-        } else {
-            query.push("NULL::date AS day, ").push(AMOUNTS).push(" FROM pods, LATERAL (SELECT greatest(since, ");
-            query.push_bind(filter.since).push("::timestamp AT TIME ZONE 'UTC') AS from_time, least(until, ");
-            query.push_bind(filter.until).push("::timestamp AT TIME ZONE 'UTC') AS to_time) AS part, ");
-            query.push(amounts(&seconds("from_time", "to_time"))).push(" WHERE seconds > 0");
-        }
-        query.push(
-            " UNION ALL SELECT tenant, owner, namespace, labels, day, driver_core_seconds, driver_memory_byte_seconds,
-                 executor_core_seconds, executor_memory_byte_seconds, estimated_core_seconds, estimated_memory_byte_seconds
-             FROM usage_by_day u WHERE day >= ",
-        );
-        query.push_bind(filter.since).push(" AND day < ").push_bind(filter.until).push(" AND ");
-        self.scope.push_condition(&mut query, "u");
-        filter.push_to(&mut query);
+        self.push_spent(&mut query, filter, group_by.contains(&GroupBy::Day));
         query.push("), grouped AS (SELECT spent.*");
         let groups: Vec<String> = (0..group_by.len()).map(|nth| format!("group_{nth}")).collect();
         for (group, by) in groups.iter().zip(group_by) {
@@ -486,6 +452,50 @@ impl Scoped {
         let more = groups.len() > limit as usize;
         groups.truncate(limit as usize);
         Ok(UsageReport { total, groups, more })
+    }
+
+    /// Appends a query of the submissions that aren't in the sums of days yet.
+    fn push_unsettled(&self, query: &mut QueryBuilder<Postgres>, filter: &UsageFilter) {
+        // Executors may have ended long after their drivers.
+        for (nth, these) in [
+            " AND NOT settled AND finished_at IS NOT NULL",
+            " AND settled IS NULL AND finished_at >= (SELECT until FROM usage_settled)",
+            " AND finished_at IS NULL AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
+            query.push(" FROM submissions s WHERE true").push(these);
+            // By a clock that was ahead, a submission is accepted after its end.
+            query.push(" AND least(created_at, finished_at) < (").push_bind(filter.until).push(MIDNIGHT);
+            query.push(" AND ");
+            self.scope.push_condition(query, "s");
+            filter.push_to(query);
+        }
+    }
+
+    /// Appends a query of what was used: by the pods of the unsettled submissions, and by settled ones on each day.
+    fn push_spent(&self, query: &mut QueryBuilder<Postgres>, filter: &UsageFilter, by_day: bool) {
+        query.push("SELECT tenant, owner, namespace, labels, ");
+        if by_day {
+            query.push("first_day + n AS day, ").push(AMOUNTS).push(" FROM ").push(days());
+            query.push(" WHERE since < until AND seconds > 0 AND first_day + n >= ").push_bind(filter.since);
+            query.push(" AND first_day + n < ").push_bind(filter.until);
+        } else {
+            query.push("NULL::date AS day, ").push(AMOUNTS).push(" FROM pods, LATERAL (SELECT greatest(since, ");
+            query.push_bind(filter.since).push("::timestamp AT TIME ZONE 'UTC') AS from_time, least(until, ");
+            query.push_bind(filter.until).push("::timestamp AT TIME ZONE 'UTC') AS to_time) AS part, ");
+            query.push(amounts(&seconds("from_time", "to_time"))).push(" WHERE seconds > 0");
+        }
+        query.push(
+            " UNION ALL SELECT tenant, owner, namespace, labels, day, driver_core_seconds, driver_memory_byte_seconds,
+                 executor_core_seconds, executor_memory_byte_seconds, estimated_core_seconds, estimated_memory_byte_seconds
+             FROM usage_by_day u WHERE day >= ",
+        );
+        query.push_bind(filter.since).push(" AND day < ").push_bind(filter.until).push(" AND ");
+        self.scope.push_condition(query, "u");
+        filter.push_to(query);
     }
 }
 

@@ -12,7 +12,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use sparkgate_http::closest;
+use sparkgate_web::suggest::closest;
 
 /// A file of settings.
 pub(in crate::app) struct SettingsFile {

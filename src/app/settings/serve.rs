@@ -15,7 +15,8 @@ use super::{
     spark_ui::SparkUi, webhooks::Webhooks,
 };
 use sparkgate_cluster::ClusterSettings;
-use sparkgate_http::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies};
+use sparkgate_http::{BrowserSettings, HttpSettings};
+use sparkgate_server::{ServerSettings, Tls, TlsFiles, TrustedProxies};
 use sparkgate_service::{SparkSettings, Submitter};
 use sparkgate_spark::{SecretPattern, SparkVersion, parse_properties};
 

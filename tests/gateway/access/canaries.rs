@@ -15,8 +15,9 @@ use search::{Canaries, Log};
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{self, ServerSettings},
+    api,
     app::log_filter,
+    server::{ServerSettings, serve},
     service::{CleanUpSettings, EncryptionKeys},
     store::Store,
 };
@@ -140,7 +141,7 @@ impl Scene {
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(api::serve(listener, world.router.clone(), ServerSettings::default(), stop.clone()));
+        tokio::spawn(serve(listener, world.router.clone(), ServerSettings::default(), stop.clone()));
         let token = world.key(Role::Admin, None).await;
         canaries.note("API key", token.rsplit('_').next().unwrap());
         let caller = Caller { address, token, replies: Vec::new() };

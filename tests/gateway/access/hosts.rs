@@ -11,7 +11,8 @@ use http_body_util::BodyExt;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use sparkgate::{
-    api::{BrowserSettings, HttpSettings, ServerSettings, livy_listener, router, serve, spark_listener},
+    api::{BrowserSettings, HttpSettings, livy_listener, router, spark_listener},
+    server::{ServerSettings, serve},
     service::Service,
 };
 use sqlx::PgPool;

@@ -12,7 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{ServerSettings, Tls, TlsFiles, serve},
+    server::{ServerSettings, Tls, TlsFiles, serve},
 };
 use sqlx::PgPool;
 use tokio::net::{TcpListener, TcpStream};

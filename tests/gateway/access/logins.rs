@@ -25,8 +25,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
-    api::{ServerSettings, serve},
     sandbox::apiserver::Apiserver,
+    server::{ServerSettings, serve},
     service::{Credentials, EncryptionKeys, Session},
     store::Store,
 };

@@ -6,7 +6,7 @@ use axum::Router;
 use serde_json::json;
 use sparkgate::{
     access::Role,
-    api::{ServerSettings, serve},
+    server::{ServerSettings, serve},
 };
 use sqlx::PgPool;
 use tokio::net::TcpListener;

@@ -7,7 +7,7 @@ use axum::{
 use serde_json::json;
 use sparkgate::{
     access::Role,
-    api::{ServerSettings, serve},
+    server::{ServerSettings, serve},
     service::SparkUiSettings,
 };
 use sparkgate_testing::browser::Browser;

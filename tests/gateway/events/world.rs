@@ -4,7 +4,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use sparkgate::{
-    api::{self, HttpSettings, ServerSettings, router},
+    api::{HttpSettings, router},
+    server::{ServerSettings, serve},
     service::{Service, Settings},
     spark::{CreateSubmissionRequest, SparkVersion},
     store::Store,
@@ -41,7 +42,7 @@ impl Replica {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(service.events.clone().run(stop.clone()));
         let router = router(service.clone(), http).unwrap();
-        tasks.spawn(api::serve(listener, router, ServerSettings::default(), stop.clone()));
+        tasks.spawn(serve(listener, router, ServerSettings::default(), stop.clone()));
         Self { service, address, stop, tasks }
     }
 

@@ -9,7 +9,7 @@ use sparkgate_common::{detached::to_its_end, error::Error};
 use sparkgate_metrics::{metrics, text};
 use sparkgate_requests::options::SubmissionOptions;
 use sparkgate_spark::CreateSubmissionRequest;
-use sparkgate_store::{self, Found, KeySpace, NewSubmission, ReachedBound, TenantBounds};
+use sparkgate_store::{self, Drawn, Found, KeySpace, NewSubmission, ReachedBound, TenantBounds};
 use sparkgate_submission::SubmissionId;
 use sparkgate_tenancy::{session::Session, tenancy::TenantRules};
 use sparkgate_traces::{Span, SpanKind, TraceContext, attribute};
@@ -28,6 +28,56 @@ pub struct Accepted {
     pub replayed: bool,
     /// Properties of the request that are probably misspelt, each with the one that was meant.
     pub warnings: Vec<String>,
+}
+
+/// A request that nothing speaks against but its driver.
+struct Checked<'a> {
+    caller: &'a Session,
+    rules: &'a Arc<TenantRules>,
+    prepared: PreparedSubmission,
+    owner: String,
+    bounds: TenantBounds,
+    fingerprint: Option<Fingerprint>,
+}
+
+/// What became of a request under one number.
+struct Tried {
+    accepted: sparkgate_store::Accepted,
+    /// The namespace and the name of the driver pod.
+    pod: String,
+    /// The name, with its namespace, that no other live submission may have.
+    wanted: Option<(String, String)>,
+}
+
+/// The parts of a request that probably aren't meant as they are.
+struct Remarks {
+    /// Properties that no Spark release knows.
+    unknown: String,
+    /// Parts without effect.
+    ignored: String,
+    /// The same for the client; of unknown properties those that have a likely correction.
+    warnings: Vec<String>,
+}
+
+impl Remarks {
+    fn of(prepared: &PreparedSubmission) -> Self {
+        let misspelt = prepared.misspelt();
+        let unknown = prepared.unknown(&misspelt).join(", ");
+        let ignored = prepared.ignored().collect::<Vec<_>>();
+        let text = ignored.join("; ");
+        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(ignored).collect();
+        Self { unknown, ignored: text, warnings }
+    }
+
+    fn log(&self, id: &SubmissionId) {
+        let Self { unknown, ignored, .. } = self;
+        if !unknown.is_empty() {
+            tracing::info!(submission = %id, unknown, "unknown Spark properties: are they misspelt?");
+        }
+        if !ignored.is_empty() {
+            tracing::info!(submission = %id, ignored, "parts of the request have no effect");
+        }
+    }
 }
 
 impl Submissions {
@@ -102,19 +152,15 @@ impl Submissions {
         options: SubmissionOptions,
         fingerprint: Option<Fingerprint>,
     ) -> Result<Accepted, Error> {
-        let (mut prepared, rules) = self.prepare(caller, request, options)?;
+        let (prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
         let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
         let space = KeySpace { tenant, principal, owner: &owner };
-        let misspelt = prepared.misspelt();
-        let unknown = prepared.unknown(&misspelt).join(", ");
-        let ignored = prepared.ignored().collect::<Vec<_>>();
-        let ignored_text = ignored.join("; ");
-        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(ignored).collect();
+        let remarks = Remarks::of(&prepared);
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.find_by_key(&space, key).await?
         {
-            return replay(found, &before, fingerprint.as_ref(), key, warnings);
+            return replay(found, &before, fingerprint.as_ref(), key, remarks.warnings);
         }
         let TenantLimits { queued, record_bytes, .. } = rules.tenant.limits;
         let bounds = TenantBounds { queued, record_bytes };
@@ -125,70 +171,31 @@ impl Submissions {
             rules.file.generation.number(&self.store).await?;
         }
         self.attachments.check(&proposed(caller, &rules, &prepared)).await?;
+        let mut checked = Checked { caller, rules: &rules, prepared, owner, bounds, fingerprint };
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
-            // Before anything is kept for it: most refusals are of the driver.
-            let rendered = self.render(&rules, &prepared, &drawn).await?;
-            let queue = match &rendered.size {
-                Some(size) => self.attachments.queue(&proposed(caller, &rules, &prepared), size).await?,
-                None => None,
-            };
-            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
-            let attached = self.attachments.attach(&drawn.id, &proposed(caller, &rules, &prepared)).await?;
-            let id = drawn.id.clone();
-            let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
-            let new = NewSubmission {
-                name: short(&prepared.request.app_name),
-                owner: owner.clone(),
-                tenant: tenant.clone(),
-                principal: principal.to_owned(),
-                actor: caller.actor(),
-                trace: TraceContext::current().map(|trace| trace.to_string()),
-                spark_user: self.spark().user.clone(),
-                spark_version: prepared.version,
-                options: prepared.options.kept(),
-                bounds,
-                queue,
-                fingerprint: fingerprint.as_ref().map(|digest| digest.stored().to_vec()).unwrap_or_default(),
-                drawn,
-                origins: origins(&prepared, &rules),
-                request: mem::take(&mut prepared.request.request),
-                namespace: rendered.driver.namespace,
-                names: rendered.names,
-                manifest: objects,
-                sealed,
-            };
-            let wanted =
-                prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
-            let accepted = self.store.accept(new).await?;
-            if !matches!(accepted, sparkgate_store::Accepted::New(_) | sparkgate_store::Accepted::InDoubt(..)) {
-                attached.detach(&id).await?;
-            }
+            let Tried { accepted, pod, wanted } = self.accept_as(&mut checked, drawn).await?;
+            let prepared = &mut checked.prepared;
             match accepted {
                 sparkgate_store::Accepted::New(submission) => {
                     let id = submission.id.clone();
                     metrics().accepted.with([text(&submission.tenant)]).inc();
                     tracing::info!(submission = %id, %pod, "submission accepted");
-                    if !unknown.is_empty() {
-                        tracing::info!(submission = %id, unknown, "unknown Spark properties: are they misspelt?");
-                    }
-                    if !ignored_text.is_empty() {
-                        tracing::info!(submission = %id, ignored = ignored_text, "parts of the request have no effect");
-                    }
+                    remarks.log(&id);
                     self.wakeups.work_is_due();
                     self.wakeups.state_changed();
                     return Ok(Accepted {
                         submission: Found { id, document: Ok(submission) },
                         replayed: false,
-                        warnings,
+                        warnings: remarks.warnings,
                     });
                 }
                 sparkgate_store::Accepted::SameKey(found, before) => {
                     let key = prepared.options.idempotency_key.as_deref().unwrap_or_default();
-                    return replay(found, &before, fingerprint.as_ref(), key, warnings);
+                    return replay(found, &before, checked.fingerprint.as_ref(), key, remarks.warnings);
                 }
                 sparkgate_store::Accepted::SameClientId(by) => {
-                    let client_id = prepared.options.client_id.unwrap_or_default();
+                    let client_id = prepared.options.client_id.take().unwrap_or_default();
                     return Err(Error::ClientIdTaken { client_id, by });
                 }
                 sparkgate_store::Accepted::SameName(by) => {
@@ -206,6 +213,48 @@ impl Submissions {
         }
         let why = io::Error::other("each allocated number was already taken");
         Err(Error::Internal("allocating a number for a submission failed".to_owned(), why.into()))
+    }
+
+    /// Builds the driver of a number, and writes the row. What the attachments did for a row that wasn't written is undone.
+    async fn accept_as(&self, checked: &mut Checked<'_>, drawn: Drawn) -> Result<Tried, Error> {
+        let Checked { caller, rules, prepared, .. } = checked;
+        // Before anything is kept for it: most refusals are of the driver.
+        let rendered = self.render(rules, prepared, &drawn).await?;
+        let queue = match &rendered.size {
+            Some(size) => self.attachments.queue(&proposed(caller, rules, prepared), size).await?,
+            None => None,
+        };
+        let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
+        let attached = self.attachments.attach(&drawn.id, &proposed(caller, rules, prepared)).await?;
+        let id = drawn.id.clone();
+        let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
+        let new = NewSubmission {
+            name: short(&prepared.request.app_name),
+            owner: checked.owner.clone(),
+            tenant: rules.tenant.name.clone(),
+            principal: caller.principal().subject().to_owned(),
+            actor: caller.actor(),
+            trace: TraceContext::current().map(|trace| trace.to_string()),
+            spark_user: self.spark().user.clone(),
+            spark_version: prepared.version,
+            options: prepared.options.kept(),
+            bounds: checked.bounds,
+            queue,
+            fingerprint: checked.fingerprint.as_ref().map(|digest| digest.stored().to_vec()).unwrap_or_default(),
+            drawn,
+            origins: origins(prepared, rules),
+            request: mem::take(&mut prepared.request.request),
+            namespace: rendered.driver.namespace,
+            names: rendered.names,
+            manifest: objects,
+            sealed,
+        };
+        let wanted = prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
+        let accepted = self.store.accept(new).await?;
+        if !matches!(accepted, sparkgate_store::Accepted::New(_) | sparkgate_store::Accepted::InDoubt(..)) {
+            attached.detach(&id).await?;
+        }
+        Ok(Tried { accepted, pod, wanted })
     }
 
     /// Returns the user for whom the driver runs.

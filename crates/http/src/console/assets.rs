@@ -9,7 +9,7 @@ use axum::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::{nowhere::nothing_at, problem::Problem};
+use sparkgate_web::{nowhere::nothing_at, problem::Problem};
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -10,13 +10,13 @@ use super::{
     layout::{badge, word},
     text::moment,
 };
-use crate::{
+use sparkgate_service::{Filter, Session, Submission};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     id::{find, not_found as no_such_submission},
     problem::Problem,
     state::AppState,
 };
-use sparkgate_service::{Filter, Session, Submission};
-use sparkgate_submission::SubmissionId;
 
 /// How many runs can be chosen.
 const RUNS: usize = 20;

@@ -13,13 +13,13 @@ use super::{
     submission::heading,
     text::cut,
 };
-use crate::{
+use sparkgate_spark::parse_properties;
+use sparkgate_web::{
     id::{Id, find},
     problem::Problem,
     session::Caller,
     state::AppState,
 };
-use sparkgate_spark::parse_properties;
 
 /// The longest object that is shown, in bytes.
 const LONGEST: usize = 256 << 10;

@@ -2,7 +2,7 @@
 
 use axum::{body::Body, http::HeaderMap, http::header};
 
-use crate::problem::{Code, Problem};
+use sparkgate_web::problem::{Code, Problem};
 
 /// The largest form in bytes.
 const MOST: usize = 64 << 10;

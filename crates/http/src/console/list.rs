@@ -13,13 +13,13 @@ use super::{
     page::page,
     rows::{Parts, Read, Reads},
 };
-use crate::{
+use sparkgate_service::{Error, KillAnswer, Session};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     problem::{Code, Problem},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{Error, KillAnswer, Session};
-use sparkgate_submission::SubmissionId;
 
 /// The most submissions that one form kills: a page of the list.
 const MOST_KILLS: usize = 500;

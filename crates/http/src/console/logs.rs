@@ -12,15 +12,15 @@ use super::{
     submission::heading,
     text::{cut, without_colours},
 };
-use crate::{
+use crate::v1::logs::{executor, no_log};
+use sparkgate_service::{Log, LogRequest, LogSource, LogStream};
+use sparkgate_web::{
     id::{Id, find},
     problem::Problem,
     query::{attempt, read as read_query},
     session::Caller,
     state::AppState,
-    v1::logs::{executor, no_log},
 };
-use sparkgate_service::{Log, LogRequest, LogSource, LogStream};
 
 /// How much of the end of a log the page has.
 const LINES: u64 = 300;

@@ -11,8 +11,8 @@ use super::{
     page::page,
     text::{ago, duration},
 };
-use crate::{problem::Problem, session::Caller, state::AppState};
 use sparkgate_service::{Checked, InstallationOverview, LiveCount, OpenStreams, Readiness, Session, doctor::Level};
+use sparkgate_web::{problem::Problem, session::Caller, state::AppState};
 
 /// The beginning of the names of replicas' leases.
 const REPLICA: &str = "replica/";

@@ -10,8 +10,8 @@ use super::{
     page::page,
     text::duration,
 };
-use crate::{problem::Problem, session::Caller, state::AppState};
 use sparkgate_service::{Day, StateCount};
+use sparkgate_web::{problem::Problem, session::Caller, state::AppState};
 
 /// Shows the overview.
 pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {

@@ -14,14 +14,14 @@ use super::{
     page::{page, seen_at},
     text::ago,
 };
-use crate::{
+use crate::queue_state::{REASON, reason, state_of};
+use sparkgate_service::{QueueOverview, QueueState, Queues, TenantInQueue};
+use sparkgate_submission::queues::Amounts;
+use sparkgate_web::{
     problem::{Code, Problem},
-    queue_state::{REASON, reason, state_of},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{QueueOverview, QueueState, Queues, TenantInQueue};
-use sparkgate_submission::queues::Amounts;
 
 /// Shows the queues that tenants of the caller may use.
 pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {

@@ -14,11 +14,11 @@ use super::{
     sign_in,
     text::cut,
 };
-use crate::{
+use sparkgate_service::{Authenticator, Session, Unauthenticated};
+use sparkgate_web::{
     problem::{Code, Problem, Retry, reason::Reason},
     request_log::{RequestId, text},
 };
-use sparkgate_service::{Authenticator, Session, Unauthenticated};
 
 /// The longest detail of a problem: it may quote what a caller sent.
 const DETAIL: usize = 2000;

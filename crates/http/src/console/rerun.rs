@@ -13,9 +13,10 @@ use super::{
     page::page,
     text::cut,
 };
-use crate::{id::Id, problem::Problem, session::Caller, state::AppState, v1::submissions::rerun::rerun_of};
+use crate::v1::submissions::rerun::rerun_of;
 use sparkgate_service::Session;
 use sparkgate_submission::SubmissionId;
+use sparkgate_web::{id::Id, problem::Problem, session::Caller, state::AppState};
 
 /// An example of changes.
 const PATCH: &str = r#"{"sparkProperties": {"spark.driver.memory": "4g"}}"#;

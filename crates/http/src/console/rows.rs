@@ -26,16 +26,12 @@ use super::{
     text::{ago, cut, lasted},
     waiting,
 };
-use crate::{
-    compression::takes_gzip,
-    problem::Problem,
-    query::read as read_query,
-    session::Caller,
-    state::AppState,
-    v1::submissions::{ListQuery, Listed, list_page},
-};
+use crate::v1::submissions::{ListQuery, Listed, list_page};
 use sparkgate_service::{FailureReason, Scope, Session, Submission};
 use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_web::{
+    compression::takes_gzip, problem::Problem, query::read as read_query, session::Caller, state::AppState,
+};
 
 /// The reads under way.
 #[derive(Clone, Default)]

@@ -12,17 +12,17 @@ use super::{
     layout::{Frame, Section, root},
     page::page,
 };
-use crate::{
-    cookies::{self, SESSION, SIGN_IN},
+use crate::cookies::{self, SESSION, SIGN_IN};
+use sparkgate_metrics::metrics;
+use sparkgate_server::Peer;
+use sparkgate_service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     fetch_metadata::is_of_own_page,
     problem::{Code, Problem},
     request_log::{RequestId, text},
-    server::Peer,
     state::AppState,
 };
-use sparkgate_metrics::metrics;
-use sparkgate_service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated};
-use sparkgate_submission::SubmissionId;
 
 /// How many seconds a user has for the issuer's pages.
 const PATIENCE: u32 = 600;

@@ -17,19 +17,19 @@ use super::{
     text::{ago, amount, cut, lasted, moment, without_colours},
     waiting,
 };
-use crate::{
-    id::{Id, document, not_found as no_such_submission},
-    problem::Problem,
-    session::Caller,
-    state::AppState,
-    v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
-};
+use crate::v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF};
 use sparkgate_access::Action;
 use sparkgate_service::{
     AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
     Summary, UsageOf, Waiting,
 };
 use sparkgate_submission::{ExecutorRecord, SubmissionId, advice};
+use sparkgate_web::{
+    id::{Id, document, not_found as no_such_submission},
+    problem::Problem,
+    session::Caller,
+    state::AppState,
+};
 
 /// The most rows that the page shows of each kind.
 const EVENTS: u32 = 500;

@@ -9,14 +9,14 @@ use super::{
     page::seen_at,
     text::{ago, duration},
 };
-use crate::{
+use sparkgate_service::{COUNTED_IN_LISTS, Held, HoldAnswer, Submission, WaitEstimate, Waiting};
+use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_web::{
     id::{Id, not_found},
     problem::{Code, Problem},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{COUNTED_IN_LISTS, Held, HoldAnswer, Submission, WaitEstimate, Waiting};
-use sparkgate_submission::{State as SubmissionState, SubmissionId};
 
 /// Shows where a submission stands, on its page.
 pub(super) fn section(waiting: &Waiting, now: DateTime<Utc>) -> Markup {

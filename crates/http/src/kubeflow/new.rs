@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{
-    json::read as read_json,
-    problem::{Code, Problem},
-};
 use sparkgate_service::SubmissionOptions;
 use sparkgate_spark::{
     CreateSubmissionRequest,
     rest::{RequestError, first_value},
 };
 use sparkgate_submission::Wire;
+use sparkgate_web::{
+    json::read as read_json,
+    problem::{Code, Problem},
+};
 
 /// The main class of a request whose arguments are a command line.
 const SPARK_SUBMIT: &str = "org.apache.spark.deploy.SparkSubmit";

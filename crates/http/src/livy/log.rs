@@ -3,8 +3,8 @@
 
 use futures::TryStreamExt;
 
-use crate::problem::{Code, Problem};
 use sparkgate_service::{FailureReason, Log, LogRequest, NoLog, Service, Session, Submission};
+use sparkgate_web::problem::{Code, Problem};
 
 /// The lines that are kept for clients, as Livy keeps a number of lines, too, and the most text of them.
 pub(super) const MOST_LINES: usize = 2000;

@@ -4,13 +4,13 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 
-use crate::{
-    json::{Text, object, read as read_json},
-    problem::{Code, Problem, pointer::pointer},
-};
 use sparkgate_service::SubmissionOptions;
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
 use sparkgate_submission::Wire;
+use sparkgate_web::{
+    json::{Text, object, read as read_json},
+    problem::{Code, Problem, pointer::pointer},
+};
 
 /// Livy's request. Numbers may be texts, and values of `conf` numbers or booleans.
 #[derive(Default, Deserialize)]

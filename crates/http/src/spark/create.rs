@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::fault::Fault;
-use crate::body::Held;
 use sparkgate_service::{Found, Service, Session, SubmissionOptions};
 use sparkgate_spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create_of};
+use sparkgate_web::body::Held;
 
 /// The application to run. Numbers and booleans are accepted where strings are expected. Fields that aren't listed here
 /// are accepted and returned as `unknownFields`.

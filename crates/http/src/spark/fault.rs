@@ -6,13 +6,13 @@ use axum::{
 };
 
 use super::reply;
-use crate::{
+use sparkgate_service::{self, error_chain};
+use sparkgate_spark::{Refusal, SparkVersion, rest::RequestError};
+use sparkgate_web::{
     body,
     problem::{Code, Problem, Retry},
     request_log::{RequestId, text},
 };
-use sparkgate_service::{self, error_chain};
-use sparkgate_spark::{Refusal, SparkVersion, rest::RequestError};
 
 /// An error of a request of Spark's protocol. Its text is the `message`. The exception are internal errors: they are
 /// logged, and the client gets only the request id to find them by.
@@ -145,7 +145,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::request_log::logged;
+    use sparkgate_web::request_log::logged;
 
     /// Returns status, `Retry-After` and body of the response to a request that fails with `fault`.
     async fn answer(fault: fn() -> Fault) -> (u16, Option<String>, String) {

@@ -1,7 +1,7 @@
 //! Our own pages in the place of a Spark UI.
 
 use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
@@ -14,12 +14,6 @@ const POLICY: &str =
 const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem}a{color:inherit}";
 /// After how many seconds a page asks again.
 const AGAIN: u16 = 3;
-
-/// Returns whether a client wants a page, and not a document for programs.
-pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
-}
 
 /// Returns the page of a driver whose UI doesn't answer. It loads itself again.
 pub(super) fn not_up(why: &str) -> Response {

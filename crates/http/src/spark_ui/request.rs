@@ -8,8 +8,9 @@ use axum::http::{
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
-use crate::{problem::Problem, v1::spark_ui::no_ui as no_spark_ui};
+use crate::v1::spark_ui::no_ui as no_spark_ui;
 use sparkgate_submission::SubmissionId;
+use sparkgate_web::problem::Problem;
 
 /// The headers of a client that a driver gets. Credentials aren't among them, nor encodings: pages are changed on their way.
 const PASSED_ON: [HeaderName; 5] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, IF_MODIFIED_SINCE, IF_NONE_MATCH];

@@ -10,14 +10,14 @@ use super::{
     reply::Reply,
     submissions::{document::State as StateWord, failure::Why},
 };
-use crate::{
+use sparkgate_service as service;
+use sparkgate_web::{
     id::{Id, find, not_found},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query, attempt},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service as service;
 
 /// One attempt to run the application, with its own driver pod.
 #[derive(Debug, Serialize, ToSchema)]

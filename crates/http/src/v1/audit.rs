@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_service::{AuditEntry, AuditFilter};
+use sparkgate_web::{
     problem::{Problem, responses::Problems},
     query::{Query, limit, parsed},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{AuditEntry, AuditFilter};
 
 const LIMIT: u32 = 100;
 

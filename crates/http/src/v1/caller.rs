@@ -6,13 +6,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_access::Namespaces;
+use sparkgate_web::{
     problem::{Problem, ProblemBody},
     query::{NoParameters, Query},
     session::Caller,
     state::AppState,
 };
-use sparkgate_access::Namespaces;
 
 /// The caller of a request, and what it may do.
 #[derive(Serialize, ToSchema)]

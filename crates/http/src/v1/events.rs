@@ -8,23 +8,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::SecondsFormat;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{reply::Reply, submissions::document::State as StateWord};
-use crate::{
+use sparkgate_service::{self, EventFilter, Interrupted, Subscription};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     id::{Id, not_found},
     problem::{
         Code, Problem, ProblemBody,
         responses::{Problems, SubmissionProblems},
     },
-    query::{Query, labels, limit, parsed, seconds},
+    query::{Query, labels, limit, seconds, submission_id},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{self, EventFilter, Interrupted, Subscription};
-use sparkgate_submission::SubmissionId;
 
 mod stream;
 
@@ -235,22 +235,4 @@ fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
     number
         .map(Some)
         .ok_or_else(|| Problem::new(Code::InvalidCursor, format!("{text:?} is not the number of an event.")))
-}
-
-fn submission_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
-    parsed(deserializer, "the id of a submission").map(Some)
-}
-
-impl From<Interrupted> for Problem {
-    fn from(interrupted: Interrupted) -> Self {
-        let code = match interrupted {
-            Interrupted::Expired(_) => Code::CursorExpired,
-            Interrupted::Future { .. } => Code::InvalidCursor,
-            Interrupted::TooMany(_) => Code::TooManyRequests,
-            Interrupted::Limited(exceeded) => return exceeded.into(),
-            Interrupted::Closing => Code::Unavailable,
-            Interrupted::Failed(error) => return error.into(),
-        };
-        Self::new(code, format!("{interrupted}."))
-    }
 }

@@ -5,15 +5,16 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{cursor, reply::Reply};
-use crate::{
+use super::reply::Reply;
+use sparkgate_submission::ExecutorRecord;
+use sparkgate_web::{
+    cursor,
     id::{Id, find},
     problem::{Problem, responses::SubmissionProblems},
     query::{Query, limit},
     session::Caller,
     state::AppState,
 };
-use sparkgate_submission::ExecutorRecord;
 
 const LIMIT: u32 = 100;
 

@@ -19,7 +19,8 @@ use tokio::time::{Instant, timeout};
 use utoipa::{IntoParams, ToSchema};
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_service::{Download, Fetched, FileError, Uploaded, is_sha256};
+use sparkgate_web::{
     compression::Live,
     id::{not_found, part_of_path},
     problem::{Problem, ProblemBody, responses::Problems},
@@ -28,7 +29,6 @@ use crate::{
     state::AppState,
     tasks::to_its_end,
 };
-use sparkgate_service::{Download, Fetched, FileError, Uploaded, is_sha256};
 
 /// How much of a refused upload is read.
 const DISCARDED: u64 = 64 << 20;

@@ -1,13 +1,12 @@
 //! Entrances for fuzzing to parsers that only this API calls.
 
 use super::{
-    cursor,
     events::EventQuery,
     submissions::{ListQuery, new::parse},
 };
-use crate::query::read;
 use sparkgate_service::SubmissionOptions;
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion};
+use sparkgate_web::{cursor, query::read};
 
 /// Parses the body of `POST /v1/submissions`.
 pub fn create_request(body: &[u8], version: SparkVersion) -> Option<(CreateSubmissionRequest, SubmissionOptions)> {

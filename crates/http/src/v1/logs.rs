@@ -16,7 +16,9 @@ use futures::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use utoipa::IntoParams;
 
-use crate::{
+use sparkgate_service::{Error, Log, LogRequest, LogStream, NoLog};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     compression::Live,
     id::{Id, not_found},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
@@ -24,8 +26,6 @@ use crate::{
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{Error, Log, LogRequest, LogStream, NoLog};
-use sparkgate_submission::SubmissionId;
 
 const SOURCE: HeaderName = HeaderName::from_static("sparkgate-log-source");
 const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");

@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 
-use crate::{
+use sparkgate_web::{
     nowhere::nothing_at,
     problem::{Problem, ProblemBody, reason::Reason},
     request_log::{RequestId, text},

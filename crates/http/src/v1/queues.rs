@@ -15,12 +15,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use self::document::{QueueList, QueueStateWord};
 use super::reply::Reply;
-use crate::{
+use crate::queue_state::{self, state_of};
+use sparkgate_web::{
     id::part_of_path,
     json,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query},
-    queue_state::{self, state_of},
     session::Caller,
     state::AppState,
 };

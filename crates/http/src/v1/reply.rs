@@ -8,7 +8,7 @@ use axum::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::problem::Problem;
+use sparkgate_web::problem::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

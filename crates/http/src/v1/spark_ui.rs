@@ -6,17 +6,18 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{
+use crate::spark_ui::page::{self, ended};
+use sparkgate_service::{Service, Session, Submission, UiPlace};
+use sparkgate_submission::{State as SubmissionState, SubmissionId};
+use sparkgate_web::{
+    fetch_metadata::wants_page,
     id::{Id, find},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query},
     request_log::{RequestId, text},
     session::Caller,
-    spark_ui::page::{self, ended, wants_page},
     state::AppState,
 };
-use sparkgate_service::{Service, Session, Submission, UiPlace};
-use sparkgate_submission::{State as SubmissionState, SubmissionId};
 
 /// Open the Spark UI
 ///

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_web::{
     problem::{Problem, ProblemBody},
     query::{NoParameters, Query},
     session::Caller,

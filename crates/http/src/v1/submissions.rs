@@ -5,8 +5,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{cursor, reply::Reply, spark_ui, usage::document::SubmissionUsage};
-use crate::{
+use super::{reply::Reply, spark_ui, usage::document::SubmissionUsage};
+use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
+use sparkgate_submission as submission;
+use sparkgate_web::{
+    cursor,
     id::{Id, document, not_found},
     problem::{
         Problem,
@@ -16,8 +19,6 @@ use crate::{
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
-use sparkgate_submission as submission;
 
 pub(super) mod create;
 pub(super) mod document;

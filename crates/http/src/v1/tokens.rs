@@ -14,14 +14,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_service::{ApiKey, CreatedKey, KeyRequest};
+use sparkgate_web::{
     id::part_of_path,
+    json,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{ApiKey, CreatedKey, KeyRequest};
 
 /// An API key, without its text.
 #[derive(Serialize, ToSchema)]
@@ -144,9 +145,7 @@ pub(super) async fn create(
     _: Query<NoParameters>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let new: NewToken = serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(Code::InvalidRequest, format!("The body is no request for an API key: {error}."))
-    })?;
+    let new: NewToken = json::parsed(&body, "an API key")?;
     let role = new.role.parse().map_err(|error| Problem::field("#/role".to_owned(), format!("{error}")))?;
     let expires_in = new.expires_in_seconds.map(Duration::from_secs);
     let request = KeyRequest { name: new.name, tenant: new.tenant, role, expires_in };

@@ -15,13 +15,13 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::reply::Reply;
-use crate::{
+use sparkgate_service::{GroupBy, UsageFilter};
+use sparkgate_web::{
     problem::{Problem, responses::Problems},
     query::{Query, labels, parsed},
     session::Caller,
     state::AppState,
 };
-use sparkgate_service::{GroupBy, UsageFilter};
 
 use document::UsageDocument;
 

@@ -10,20 +10,21 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::reply::Reply;
-use crate::{
-    id::part_of_path,
-    problem::{Code, Problem, ProblemBody, responses::Problems},
-    query::{NoParameters, Query, parsed},
-    session::Caller,
-    state::AppState,
-};
 use document::{NewWebhook, Webhook, WebhookList};
 use sparkgate_service::CreatedWebhook;
 use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
+    id::part_of_path,
+    json,
+    problem::{Code, Problem, ProblemBody, responses::Problems},
+    query::{NoParameters, Query, submission_id},
+    session::Caller,
+    state::AppState,
+};
 
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -69,9 +70,7 @@ pub(super) async fn create(
     _: Query<NoParameters>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let new: NewWebhook = serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(Code::InvalidRequest, format!("The body is no request for a webhook: {error}."))
-    })?;
+    let new: NewWebhook = json::parsed(&body, "a webhook")?;
     let request = new.into_request()?;
     let created = state.service.webhooks.create(&caller, request).await?;
     Ok(Reply::ok(with_secret(created)).with_status(StatusCode::CREATED).into_response())
@@ -165,8 +164,4 @@ impl<S: Send + Sync> FromRequestParts<S> for WebhookId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Ok(Self { id: part_of_path(parts, state, "id").await })
     }
-}
-
-fn submission_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
-    parsed(deserializer, "the id of a submission").map(Some)
 }

@@ -14,8 +14,8 @@ use futures::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
 
 use super::Event;
-use crate::compression::Live;
 use sparkgate_service::{self, FeedEvent, Interrupted, Subscription};
+use sparkgate_web::compression::Live;
 
 const EVENT_STREAM: &str = "text/event-stream";
 /// The longest time without data. Proxies close idle connections, and a write detects a client that is gone.

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{FileQuery, Hash};
-use crate::{
+use crate::v1::reply::Reply;
+use sparkgate_service::{FilePage, ListedFile};
+use sparkgate_web::{
+    cursor,
     problem::{Problem, ProblemBody, responses::Problems},
     query::{Query, limit},
     session::Caller,
     state::AppState,
-    v1::{cursor, reply::Reply},
 };
-use sparkgate_service::{FilePage, ListedFile};
 
 const LIMIT: u32 = 50;
 

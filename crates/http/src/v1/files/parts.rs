@@ -7,16 +7,16 @@ use axum::{
 };
 
 use super::{FileQuery, Hash, StoredFile, discard};
-use crate::{
+use crate::v1::reply::Reply;
+use sparkgate_access::Action;
+use sparkgate_service::{FileError, NewPart, Resumed, Session, Uploaded};
+use sparkgate_web::{
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::Query,
     session::Caller,
     state::AppState,
     tasks::to_its_end,
-    v1::reply::Reply,
 };
-use sparkgate_access::Action;
-use sparkgate_service::{FileError, NewPart, Resumed, Session, Uploaded};
 
 const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");

@@ -5,16 +5,16 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{parsed, reason};
-use crate::{
+use crate::v1::{reply::Reply, submissions::document::Submission};
+use sparkgate_service::{self as service, HoldAnswer};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     id::{Id, not_found},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query},
     session::Caller,
     state::AppState,
-    v1::{reply::Reply, submissions::document::Submission},
 };
-use sparkgate_service::{self as service, HoldAnswer};
-use sparkgate_submission::SubmissionId;
 
 /// Why submissions are held.
 #[derive(Default, Deserialize, ToSchema)]

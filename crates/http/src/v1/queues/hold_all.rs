@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::hold::NewHold;
-use crate::{
+use crate::v1::reply::Reply;
+use sparkgate_service::Filter;
+use sparkgate_web::{
     problem::{Code, Problem, responses::Problems},
     query::{Query, labels},
     session::Caller,
     state::AppState,
-    v1::reply::Reply,
 };
-use sparkgate_service::Filter;
 
 /// Which submissions are held or released. A submission must match all of the parameters, of which there must be one at least.
 #[derive(Default, Deserialize, IntoParams)]

@@ -5,15 +5,15 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{hold::changed, parsed};
-use crate::{
+use crate::v1::{reply::Reply, submissions::document::Submission};
+use sparkgate_submission::queues::PRIORITIES;
+use sparkgate_web::{
     id::Id,
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query},
     session::Caller,
     state::AppState,
-    v1::{reply::Reply, submissions::document::Submission},
 };
-use sparkgate_submission::queues::PRIORITIES;
 
 /// Where a submission is to wait. One of the fields is required.
 #[derive(Deserialize, ToSchema)]

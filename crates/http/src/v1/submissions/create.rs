@@ -15,7 +15,10 @@ use super::{
     form,
     new::{NewSubmission, parse},
 };
-use crate::{
+use crate::v1::{attempts::ObjectList, reply::Reply};
+use sparkgate_service::{Found, Service, Session, SubmissionOptions};
+use sparkgate_spark::CreateSubmissionRequest;
+use sparkgate_web::{
     body::Held,
     idempotency_key,
     problem::{Code, Problem, ProblemBody, responses::Problems},
@@ -24,10 +27,7 @@ use crate::{
     state::AppState,
     tasks::to_its_end,
     time_limit::answered_within,
-    v1::{attempts::ObjectList, reply::Reply},
 };
-use sparkgate_service::{Found, Service, Session, SubmissionOptions};
-use sparkgate_spark::CreateSubmissionRequest;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 

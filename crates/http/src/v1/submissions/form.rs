@@ -13,7 +13,11 @@ use std::{
     time::Duration,
 };
 
-use axum::{BoxError, body::Body, http::HeaderMap};
+use axum::{
+    BoxError,
+    body::Body,
+    http::{HeaderMap, header},
+};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt};
 use http_body_util::StreamBody;
@@ -22,14 +26,14 @@ use multer::{Field, Multipart};
 use tokio::time::timeout;
 
 use super::new::parse;
-use crate::{
+use crate::v1::files::discard;
+use sparkgate_service::{FormFiles, Session, SubmissionOptions};
+use sparkgate_spark::CreateSubmissionRequest;
+use sparkgate_web::{
     body::Held,
     problem::{Code, Problem},
     state::AppState,
-    v1::files::discard,
 };
-use sparkgate_service::{FormFiles, Session, SubmissionOptions};
-use sparkgate_spark::CreateSubmissionRequest;
 
 const REQUEST: &str = "request";
 const FILE: &str = "file";
@@ -40,7 +44,7 @@ const HEAD: usize = 64 << 10;
 
 /// Returns the boundary of the parts, if a request is a form.
 pub(super) fn boundary_of(headers: &HeaderMap) -> Option<String> {
-    multer::parse_boundary(headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?).ok()
+    multer::parse_boundary(headers.get(header::CONTENT_TYPE)?.to_str().ok()?).ok()
 }
 
 /// Reads a form: keeps its files, and returns the request that refers to them.

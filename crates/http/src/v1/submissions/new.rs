@@ -7,14 +7,14 @@ use utoipa::ToSchema;
 
 use super::document::MaxRetries;
 use super::document::State as StateWord;
-use crate::{
-    json::{self, Text},
-    problem::{Code, FieldError, Problem, pointer::pointer},
-    v1::webhooks::document::{FormatWord, format_of, states_of},
-};
+use crate::v1::webhooks::document::{FormatWord, format_of, states_of};
 use sparkgate_service::{self, Retries, SubmissionOptions};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
 use sparkgate_submission::queues::PRIORITIES;
+use sparkgate_web::{
+    json::{self, Text},
+    problem::{Code, FieldError, Problem, pointer::pointer},
+};
 
 /// The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
 /// those that the application needs.

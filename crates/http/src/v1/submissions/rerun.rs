@@ -12,7 +12,11 @@ use super::{
     document::Submission as SubmissionDocument,
     new::{NewSubmission, parse},
 };
-use crate::{
+use crate::v1::reply::Reply;
+use sparkgate_service::{Accepted, Session, Submission, SubmissionOptions};
+use sparkgate_spark::{CreateSubmissionRequest, REDACTED};
+use sparkgate_submission::SubmissionId;
+use sparkgate_web::{
     id::{Id, find, not_found},
     idempotency_key,
     problem::{Code, FieldError, Problem, ProblemBody, pointer::escape, responses::SubmissionProblems},
@@ -20,11 +24,7 @@ use crate::{
     session::Caller,
     state::AppState,
     time_limit::answered_within,
-    v1::reply::Reply,
 };
-use sparkgate_service::{Accepted, Session, Submission, SubmissionOptions};
-use sparkgate_spark::{CreateSubmissionRequest, REDACTED};
-use sparkgate_submission::SubmissionId;
 
 /// The label of a submission that is the rerun of another one, which is its value.
 pub(crate) const RERUN_OF: &str = "sparkgate.dev/rerun-of";

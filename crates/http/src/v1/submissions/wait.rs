@@ -7,16 +7,16 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use utoipa::IntoParams;
 
 use super::document::{State as StateWord, Submission};
-use crate::{
+use crate::v1::reply::Reply;
+use sparkgate_service::{Target, Waited};
+use sparkgate_submission as submission;
+use sparkgate_web::{
     id::{Id, find, not_found},
     problem::{Code, Problem, ProblemBody, responses::SubmissionProblems},
     query::{NoParameters, Query, seconds},
     session::Caller,
     state::AppState,
-    v1::reply::Reply,
 };
-use sparkgate_service::{Target, Waited};
-use sparkgate_submission as submission;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const WAITED: HeaderName = HeaderName::from_static("sparkgate-wait");

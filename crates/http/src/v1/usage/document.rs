@@ -10,8 +10,8 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-use crate::problem::Problem;
 use sparkgate_service as service;
+use sparkgate_web::problem::Problem;
 
 /// What the submissions of a caller used in a range of days.
 #[derive(Debug, Serialize, ToSchema)]

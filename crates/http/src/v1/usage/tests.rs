@@ -2,8 +2,8 @@ use axum::http::HeaderValue;
 use chrono::NaiveDate;
 
 use super::*;
-use crate::query::read;
 use sparkgate_service::{UsageOf, UsageReport, Used};
+use sparkgate_web::query::read;
 
 fn day(text: &str) -> NaiveDate {
     text.parse().unwrap()

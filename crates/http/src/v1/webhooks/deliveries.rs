@@ -10,15 +10,16 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{WebhookId, not_found};
-use crate::{
+use crate::v1::{reply::Reply, submissions::document::State as StateWord};
+use sparkgate_service as service;
+use sparkgate_web::{
+    cursor,
     id::part_of_path,
     problem::{Code, Problem, ProblemBody, responses::Problems},
     query::{NoParameters, Query, limit},
     session::Caller,
     state::AppState,
-    v1::{cursor, reply::Reply, submissions::document::State as StateWord},
 };
-use sparkgate_service as service;
 
 const LIMIT: u32 = 100;
 const STATUSES: [&str; 3] = ["pending", "delivered", "dead"];

@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{problem::Problem, v1::submissions::document::State as StateWord};
+use crate::v1::submissions::document::State as StateWord;
 use sparkgate_service::{self, MessageFormat, WebhookRequest, WebhookSubmissions};
 use sparkgate_submission::State;
+use sparkgate_web::problem::Problem;
 
 /// A webhook, without its secret.
 #[derive(Serialize, ToSchema)]
