@@ -13,25 +13,33 @@ const TABLE: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, 
     installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL, checksum BYTEA NOT NULL,
     execution_time BIGINT NOT NULL)";
 
-/// Counts DDL statements and recorded migrations, and terminates the backend at one of them. The sequence keeps its
-/// count although the transaction is rolled back.
+/// Counts DDL statements and recorded migrations as places, and terminates the backend at one of them, or at the first one after a
+/// migration. The sequence keeps its count although the transaction is rolled back.
 const INTERRUPT: &str = "
     CREATE SCHEMA interrupt;
     CREATE SEQUENCE interrupt.seen;
-    CREATE TABLE interrupt.at (place bigint);
-    INSERT INTO interrupt.at VALUES (0);
-    CREATE FUNCTION interrupt.here() RETURNS void LANGUAGE plpgsql AS $$
+    CREATE TABLE interrupt.at (place bigint, finished bigint);
+    INSERT INTO interrupt.at DEFAULT VALUES;
+    CREATE TABLE interrupt.ends (version bigint, place bigint);
+    CREATE FUNCTION interrupt.here(last bigint) RETURNS void LANGUAGE plpgsql AS $$
     BEGIN
-        IF nextval('interrupt.seen') = (SELECT place FROM interrupt.at) THEN
+        IF (SELECT nextval('interrupt.seen') = place OR last >= finished FROM interrupt.at) THEN
             PERFORM pg_terminate_backend(pg_backend_pid());
             PERFORM pg_sleep(60);
         END IF;
     END
     $$;
     CREATE FUNCTION interrupt.defining() RETURNS event_trigger LANGUAGE plpgsql AS
-        'BEGIN PERFORM interrupt.here(); END';
-    CREATE FUNCTION interrupt.recording() RETURNS trigger LANGUAGE plpgsql AS
-        'BEGIN PERFORM interrupt.here(); RETURN NEW; END';
+        'BEGIN PERFORM interrupt.here(max(version)) FROM public._sqlx_migrations; END';
+    CREATE FUNCTION interrupt.recording() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM interrupt.here(max(version)) FROM public._sqlx_migrations WHERE version < NEW.version;
+        IF TG_WHEN = 'AFTER' THEN
+            INSERT INTO interrupt.ends SELECT NEW.version, last_value FROM interrupt.seen;
+        END IF;
+        RETURN NEW;
+    END
+    $$;
     CREATE TRIGGER before_record BEFORE INSERT ON _sqlx_migrations
         FOR EACH ROW EXECUTE FUNCTION interrupt.recording();
     CREATE TRIGGER after_record AFTER INSERT ON _sqlx_migrations
@@ -39,8 +47,6 @@ const INTERRUPT: &str = "
     CREATE EVENT TRIGGER before_definition ON ddl_command_start
         WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'CREATE SEQUENCE', 'CREATE FUNCTION', 'CREATE TRIGGER')
         EXECUTE FUNCTION interrupt.defining()";
-
-const NEVER: &str = "DROP EVENT TRIGGER before_definition; DROP SCHEMA interrupt CASCADE";
 
 /// Describes the whole schema as text.
 const SCHEMA: &str = "
@@ -141,39 +147,67 @@ fn old_replica(options: PgConnectOptions) -> JoinHandle<()> {
     })
 }
 
+/// Lets the next start be interrupted at this place from now on.
+async fn interrupt_at(options: &PgConnectOptions, place: i64) {
+    let statement = "UPDATE interrupt.at SET finished = NULL, place =";
+    execute(options, &format!("SELECT setval('interrupt.seen', 1, false); {statement} {place}")).await;
+}
+
+/// Starts until this migration is finished; the next one is interrupted at its first place.
+async fn finish(options: &PgConnectOptions, version: i64) {
+    execute(options, &format!("UPDATE interrupt.at SET place = NULL, finished = {version}")).await;
+    let recorded = "SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1)";
+    let mut eye = connection(options).await;
+    while !sqlx::query_scalar::<_, bool>(recorded).bind(version).fetch_one(&mut eye).await.unwrap() {
+        // The concurrent replica may lock a table for longer than a migration waits.
+        if let Err(error) = migrate(options).await {
+            assert!(error.may_pass(), "{version}: {error:?}");
+        }
+    }
+    eye.close().await.unwrap();
+}
+
+/// Each place has a database of its own, which is a copy of the one before its migration: the time grows with the number of places.
 #[sqlx::test(migrations = false)]
 async fn an_interrupted_migration_is_completed_by_the_next_start(pool: PgPool) {
     let server = Server::of(&pool);
-    let armed = server.create("armed", "template0").await;
-    execute(&armed, TABLE).await;
-    execute(&armed, INTERRUPT).await;
-    let whole = server.create("whole", &server.name("armed")).await;
+    let whole = server.create("whole", "template0").await;
+    execute(&whole, TABLE).await;
+    execute(&whole, INTERRUPT).await;
+    let mut before = "before".to_owned();
+    server.create(&before, &server.name("whole")).await;
     migrate(&whole).await.unwrap();
     let mut connection = connection(&whole).await;
-    let places: i64 =
-        sqlx::query_scalar("SELECT last_value FROM interrupt.seen").fetch_one(&mut connection).await.unwrap();
+    let ends: Vec<(i64, i64)> =
+        sqlx::query_as("SELECT * FROM interrupt.ends ORDER BY place").fetch_all(&mut connection).await.unwrap();
     connection.close().await.unwrap();
-    assert!(places > 60, "{places} places to interrupt it at");
-    execute(&whole, NEVER).await;
-    let expected = schema(&whole).await;
+    assert_eq!(ends.len(), sqlx::migrate!().iter().count());
+    assert!(ends.last().unwrap().1 > 60, "places to interrupt it at: {ends:?}");
 
-    for place in 1..=places {
-        let one = server.create("one", &server.name("armed")).await;
-        execute(&one, &format!("UPDATE interrupt.at SET place = {place}")).await;
-        let beside = old_replica(one.clone());
-        let error = migrate(&one).await.unwrap_err();
-        assert!(error.may_pass(), "{place} of {places}: {error:?}");
-        execute(&one, NEVER).await;
-        // The concurrent replica may lock a table for longer than a migration waits.
-        while let Err(error) = migrate(&one).await {
-            assert!(error.may_pass(), "{place} of {places}: {error:?}");
+    let mut begin = 0;
+    let mut expected = Vec::new();
+    for (version, end) in ends {
+        let after = format!("after_{version}");
+        let uninterrupted = server.create(&after, &server.name(&before)).await;
+        finish(&uninterrupted, version).await;
+        expected = schema(&uninterrupted).await;
+        for place in 1..=end - begin {
+            let one = server.create("one", &server.name(&before)).await;
+            interrupt_at(&one, place).await;
+            let beside = old_replica(one.clone());
+            let error = migrate(&one).await.unwrap_err();
+            assert!(error.may_pass(), "place {place} of {version}: {error:?}");
+            finish(&one, version).await;
+            beside.abort();
+            assert_eq!(schema(&one).await, expected, "place {place} of {version}");
+            server.drop("one").await;
         }
-        beside.abort();
-        assert_eq!(schema(&one).await, expected, "{place} of {places}");
-        server.drop("one").await;
+        server.drop(&before).await;
+        (before, begin) = (after, end);
     }
+    assert_eq!(schema(&whole).await, expected);
+    server.drop(&before).await;
     server.drop("whole").await;
-    server.drop("armed").await;
 }
 
 #[sqlx::test(migrations = false)]

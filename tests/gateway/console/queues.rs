@@ -146,7 +146,7 @@ async fn a_submission_shows_where_it_stands(pool: PgPool) {
     assert_eq!(list.matches(" in <bdi>day</bdi>").count(), 3, "those that are admitted have no place");
     let next = site.page(&format!("/console/submissions/{}", ids[2])).await.body;
     assert!(next.contains("the cap of queue day on cores has no room for 3: 6 of 6 are used"), "{next}");
-    assert!(next.contains("unknown: too little was admitted there in the last day"), "{next}");
+    assert!(next.contains("unknown: the queue is paused, or too little was admitted there in the last day"), "{next}");
     let history = "INSERT INTO queue_admissions (queue, tenant, waited_seconds, admitted_at)
                    SELECT 'day', 'red', 90, clock_timestamp() - make_interval(mins => n) FROM generate_series(1, 30) AS n
                    UNION ALL SELECT 'day', 'red', 0, clock_timestamp() - make_interval(hours => n) FROM generate_series(2, 9) AS n";

@@ -14,7 +14,8 @@ fn waiting(id: &str) -> Value {
     document["queue"] = json!("night");
     document["priority"] = json!(5);
     document["queuePlace"] = json!({"ahead": 12, "estimate": {"seconds": 540, "errorSeconds": 80, "admissions": 100, "since": "2026-01-02T03:04:05Z"}});
-    document["waiting"] = json!({"code": "QUEUED", "class": "waiting", "message": "12 submissions are before it"});
+    document["waiting"] = json!({"code": "QUEUED", "class": "waiting",
+        "message": "12 submissions of tenant analytics in queue night are before it"});
     document
 }
 
@@ -121,9 +122,13 @@ fn queues_are_listed_and_change_their_states() {
 #[test]
 fn status_and_list_say_what_a_submission_waits_for() {
     let ended = run(&gateway(), &["status", IDS[0]]);
-    let place = "Queue:       night (priority 5, 12 before it, admitted in about 9m (± 1m 20s, by 100 admissions))\n";
-    assert!(ended.stdout.contains(place), "{}", ended.stdout);
-    assert!(ended.stdout.contains("12 submissions are before it"), "{}", ended.stdout);
+    let page = include_str!("../../../docs/use/client.md").replace("nightly", "night");
+    let (_, shown) = page.split_once("$ sparkgate status 20260102\n").unwrap();
+    let shown = shown.split("```").next().unwrap().lines().filter(|line| *line != "…");
+    assert_eq!(shown.clone().count(), 3);
+    for line in shown {
+        assert!(ended.stdout.lines().any(|said| said.trim_end() == line), "{line}: {}", ended.stdout);
+    }
     let mut held = waiting(IDS[0]);
     held["waiting"] = json!({"code": "HELD", "class": "waiting", "message": "held by corp:ann: no data"});
     held["queuePlace"] = json!({"held": {"at": "2026-01-02T03:04:05Z", "by": "corp:ann", "reason": "no data"}});

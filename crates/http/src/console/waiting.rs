@@ -48,7 +48,7 @@ fn estimated(estimate: Option<&WaitEstimate>, now: DateTime<Utc>) -> Markup {
             "in about " (time(*seconds)) " ± " (time(*error_seconds))
             p.quiet { "from " (admissions) " admissions of its tenant since " (ago(*since, now)) }
         } @else {
-            span.quiet { "unknown: too little was admitted there in the last day" }
+            span.quiet { "unknown: the queue is paused, or too little was admitted there in the last day" }
         }
     }
 }

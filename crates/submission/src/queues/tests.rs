@@ -63,6 +63,15 @@ fn tenants_of_a_queue_take_turns_whatever_the_backlog_of_one_is() {
     assert_eq!(round.admitted, [0, 500, 1, 501, 2, 502]);
 }
 
+/// Turns decide only among equals.
+#[test]
+fn a_tenant_whose_submissions_are_larger_is_admitted_less_often() {
+    let large = (0..10).map(|number| waiting(number, 3)).collect();
+    let tenants = vec![("large", tenant(0, large)), ("small", tenant(0, several(500, 10)))];
+    let round = decide(&snapshot(12, vec![("a", queue(1, tenants))]), 100);
+    assert_eq!(round.admitted, [0, 500, 501, 502, 1, 503, 504, 505]);
+}
+
 /// There are fewer places than tenants, so most of them use nothing.
 #[test]
 fn among_equals_it_is_the_turn_of_the_one_whose_last_admission_is_longest_ago() {
