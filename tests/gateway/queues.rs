@@ -161,6 +161,7 @@ async fn metrics_say_what_waits_and_runs_in_a_queue_and_what_is_lent(pool: PgPoo
         ("sparkgate_queue_submissions{,standing=\"waiting\"}", 2.0),
         ("sparkgate_queue_submissions{,standing=\"held\"}", 1.0),
         ("sparkgate_queue_submissions{,standing=\"admitted\"}", 1.0),
+        ("sparkgate_queue_cap_used_ratio{,resource=\"cores\"}", 0.75),
         ("sparkgate_queue_cores", 3.0),
         ("sparkgate_queue_lent_cores", 1.0),
         ("sparkgate_queue_wait_seconds_count", 1.0),

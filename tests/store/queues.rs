@@ -1,11 +1,13 @@
 //! Queues: what waits, what runs, and admissions.
 
+mod places;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use sparkgate::{
     store::{
-        Accepted, Cost, DatabaseSettings, Filter, InQueue, Largest, NewSubmission, Options, Place, QueueState,
-        ReachedBound, Scope, Store, WaitingHead, replica,
+        Accepted, Cost, DatabaseSettings, Destination, Filter, InQueue, Largest, Matching, Move, NewSubmission,
+        Options, Place, QueueState, ReachedBound, Scope, Store, WaitingHead, replica,
     },
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
@@ -263,7 +265,9 @@ async fn a_held_submission_waits_until_it_is_released(pool: PgPool) {
     assert!(!all.release_held(&plain, &no_tenant, None).await.unwrap().allowed);
     assert!(all.release_held(&plain, &Scope::installation(), None).await.unwrap().changed);
     assert_eq!(claim_one(&store, session).await.id, plain);
-    assert_eq!(all.release_all(&Filter::default(), None).await.unwrap(), 1);
+    let everything = Filter::default();
+    let matching = Matching { filter: &everything, after: None, limit: 9 };
+    assert_eq!(all.release_next(matching, None).await.unwrap().ids, std::slice::from_ref(&queued));
     assert_eq!(admit_all(&store, session).await, 1);
     let claimed = store.claim(session, 10, &[], &[plain]).await.unwrap();
     assert_eq!(claimed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&queued]);
@@ -279,7 +283,7 @@ async fn a_held_submission_waits_until_it_is_released(pool: PgPool) {
         !all.hold(&queued, &Scope::installation(), ("corp:ann", None), None).await.unwrap().changed,
         "it is launched"
     );
-    assert_eq!(all.hold_all(&Filter::default(), ("corp:ann", None), None).await.unwrap(), 0);
+    assert!(all.hold_next(matching, ("corp:ann", None), None).await.unwrap().ids.is_empty());
 }
 
 /// The decision was about the other queue, whose caps have room.
@@ -293,21 +297,21 @@ async fn a_move_to_another_queue_makes_earlier_decisions_void(pool: PgPool) {
     let (all, everyone, by) = (store.all(), Scope::installation(), ("corp:ann", None));
     let from = all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
     assert_eq!((from.queue.as_str(), from.priority, &from.cost), ("day", 0, &cost(3)));
-    let to = InQueue { priority: 4, max_queued: Some(1), timeout: Some(60), ..in_queue("night") };
-    let answer = all.requeue(&id, &everyone, by, &from, &to).await.unwrap().unwrap();
-    let moved = answer.submission.unwrap().document.unwrap();
-    assert_eq!((answer.changed, moved.queue.as_deref(), moved.priority), (true, Some("night"), Some(4)));
+    let to = Destination { queue: "night".to_owned(), max_queued: Some(1), timeout: Some(60) };
+    let moved = all.requeue(by, &[Move { id: &id, from: &from, priority: 4 }], &to).await.unwrap();
+    assert_eq!((moved.ids, moved.is_full), (vec![id.clone()], false));
     assert_eq!(store.admit((session, QUEUES), round.version, &[pick]).await.unwrap(), None);
     let place = places(&store).await.remove(0);
     assert_eq!((place.queue.as_str(), place.waiting.len()), ("night", 1));
     assert!(text(&pool, "queue_deadline", &id).await.is_some());
     // It is in the other queue by now, whose backlog is full.
-    let again = all.requeue(&id, &everyone, by, &from, &in_queue("other")).await.unwrap().unwrap();
-    assert!(!again.changed);
+    let other = Destination { queue: "other".to_owned(), max_queued: None, timeout: None };
+    let again = all.requeue(by, &[Move { id: &id, from: &from, priority: 4 }], &other).await.unwrap();
+    assert!(again.ids.is_empty() && !again.is_full);
     let second = accept(&store, "red", in_queue("day")).await;
     let from = all.to_requeue(&second, &everyone).await.unwrap().unwrap().in_backlog.unwrap();
-    let full = all.requeue(&second, &everyone, by, &from, &to).await.unwrap();
-    assert!(full.is_none(), "{full:?}");
+    let full = all.requeue(by, &[Move { id: &second, from: &from, priority: 4 }], &to).await.unwrap();
+    assert!(full.ids.is_empty() && full.is_full, "{full:?}");
     assert_eq!(admit_all(&store, session).await, 2);
     assert!(all.to_requeue(&id, &everyone).await.unwrap().unwrap().in_backlog.is_none(), "it is admitted");
 }
@@ -502,7 +506,8 @@ async fn rounds_read_no_held_submissions(options: PgPoolOptions, its: PgConnectO
     let store = Store::connect(&DatabaseSettings { url, max_connections: 3 }).await.unwrap();
     fill(&pool, 2, 2000).await;
     let in_queue = Filter { tenant: Some("tenant-1".to_owned()), ..Filter::default() };
-    assert_eq!(store.all().hold_all(&in_queue, ("corp:ann", None), None).await.unwrap(), 2000);
+    let matching = Matching { filter: &in_queue, after: None, limit: 2000 };
+    assert_eq!(store.all().hold_next(matching, ("corp:ann", None), None).await.unwrap().ids.len(), 2000);
     store.close().await;
     publish_statistics(&pool).await;
     let before = rows_read(&pool).await;

@@ -15,6 +15,7 @@ mod logout;
 mod logs;
 mod mcp;
 mod of_submissions;
+mod places;
 mod queue;
 mod request_file;
 mod request_options;

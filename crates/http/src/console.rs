@@ -15,6 +15,7 @@ mod logs;
 mod operator;
 mod overview;
 mod page;
+mod places;
 mod queues;
 mod refusal;
 mod rerun;
@@ -84,6 +85,8 @@ fn pages() -> Routes {
         .route("/console/submissions", get(list::show))
         .route("/console/submissions/kill", post(list::kill))
         .changes(Method::POST, "kill", About::nothing)
+        .route("/console/submissions/places", post(places::change_all))
+        .changes(Method::POST, "change-places", About::nothing)
         .route("/console/submissions/rows", get(rows::show))
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))

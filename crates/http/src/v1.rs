@@ -9,7 +9,7 @@ mod files;
 pub mod fuzzing;
 pub(super) mod logs;
 pub(super) mod middleware;
-mod queues;
+pub(crate) mod queues;
 mod reply;
 pub(super) mod spark_ui;
 mod spark_versions;
@@ -73,9 +73,8 @@ fn quick() -> Routes {
         .described(routes!(queues::hold::hold, queues::hold::release))
         .changes(Method::PUT, "hold", About::submission)
         .changes(Method::DELETE, "release", About::submission)
-        .described(routes!(queues::hold_all::hold_all, queues::hold_all::release_all))
-        .changes(Method::PUT, "hold", About::nothing)
-        .changes(Method::DELETE, "release", About::nothing)
+        .described(routes!(queues::places::change_all))
+        .changes(Method::PUT, "change-places", About::nothing)
         .described(routes!(queues::requeue::requeue))
         .changes(Method::PUT, "requeue", About::submission)
         .described(routes!(attempts::attempts))

@@ -58,6 +58,9 @@ catalogue! {
     queue_oldest_waiting: Gauges<1> = "sparkgate_queue_oldest_waiting_seconds" ["queue"]
         => "`waiting` in the document of the submission says what it waits for. If it grows for all queues, the capacity is too small; \
             for one, its caps or its weight.";
+    /// The part of a cap that the admitted submissions of a queue use, by resource: 1 is all of it. Resources without a cap are absent.
+    queue_cap_used: Gauges<2> = "sparkgate_queue_cap_used_ratio" ["queue", "resource"]
+        => "Near 1 for hours while submissions wait: raise the cap, if the cluster has room.";
     /// Cores that the admitted submissions of a queue reserve.
     queue_cores: Gauges<1> = "sparkgate_queue_cores" ["queue"];
     /// Memory that they reserve.

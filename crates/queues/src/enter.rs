@@ -65,14 +65,13 @@ pub(crate) fn permitted<'a>(
 }
 
 /// Returns what is stored of a submission in a queue.
-pub(crate) fn in_queue(queue: &Queue, priority: i32, cost: Cost) -> InQueue {
-    InQueue {
-        queue: queue.name.clone(),
-        priority,
-        cost,
-        max_queued: queue.max_queued,
-        timeout: queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok()),
-    }
+fn in_queue(queue: &Queue, priority: i32, cost: Cost) -> InQueue {
+    InQueue { queue: queue.name.clone(), priority, cost, max_queued: queue.max_queued, timeout: timeout(queue) }
+}
+
+/// Returns how many seconds a submission may wait in a queue.
+pub(crate) fn timeout(queue: &Queue) -> Option<i32> {
+    queue.queue_timeout.and_then(|time| i32::try_from(time.as_secs()).ok())
 }
 
 impl Queues {

@@ -59,6 +59,10 @@ impl Queues {
             if let Some(oldest) = oldest {
                 metrics.queue_oldest_waiting.with([name.clone()]).set(oldest);
             }
+            for (resource, cap) in queue.caps.iter().filter(|(_, cap)| **cap > 0) {
+                let part = used.amount(resource) as f64 / *cap as f64;
+                metrics.queue_cap_used.with([name.clone(), text(&resource.to_string())]).set(part);
+            }
             let cores = |amounts: &Amounts| amounts.amount(&Resource::Cores) as f64 / 1000.0;
             let memory = |amounts: &Amounts| amounts.amount(&Resource::Memory) as f64;
             metrics.queue_cores.with([name.clone()]).set(cores(&used));
@@ -74,6 +78,7 @@ impl Queues {
 fn clear() {
     let metrics = metrics();
     metrics.queue_submissions.clear();
+    metrics.queue_cap_used.clear();
     for gauges in [
         &metrics.queue_oldest_waiting,
         &metrics.queue_cores,

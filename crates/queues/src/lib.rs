@@ -11,6 +11,7 @@ mod cost;
 mod enter;
 mod figures;
 mod manage;
+mod places;
 mod requeue;
 
 use std::{
@@ -31,6 +32,8 @@ use sparkgate_tenancy::access_file::AccessFile;
 
 pub use admission::Rest;
 pub use manage::{QueueOverview, TenantInQueue};
+pub use places::{MOST_PLACES, PlaceChange, PlacesChanged};
+pub use requeue::NewPlace;
 
 /// The queues of the access file, and the submissions in them.
 pub struct Queues {

@@ -6,10 +6,10 @@ use super::{
     Queues,
     cost::{running, used_by},
 };
-use sparkgate_access::{Action, Queue, Role};
+use sparkgate_access::{Queue, Role};
 use sparkgate_common::error::Error;
 use sparkgate_spark::Refusal;
-use sparkgate_store::{Filter, HoldAnswer, QueueState, StoredQueueState, Submission};
+use sparkgate_store::{HoldAnswer, QueueState, StoredQueueState, Submission};
 use sparkgate_submission::{
     State, SubmissionId,
     queues::{Amounts, shares},
@@ -187,29 +187,5 @@ impl Queues {
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
         Ok(answer)
-    }
-
-    /// Holds the queued submissions that match a filter, of those that the caller may kill. Returns how many there were.
-    ///
-    /// # Errors
-    /// [`Error::Denied`] if the caller may hold none in any tenant; the database doesn't answer, or doesn't confirm it.
-    pub async fn hold_all(&self, caller: &Session, filter: &Filter, reason: Option<&str>) -> Result<u64, Error> {
-        caller.require(Action::KillOwn)?;
-        let (by, actor) = (caller.principal().subject(), caller.actor());
-        let held = self.store.scoped(&caller.killable()).hold_all(filter, (by, actor.as_ref()), reason).await?;
-        self.wakeups.state_changed();
-        Ok(held)
-    }
-
-    /// Releases the held submissions that match a filter, of those that the caller may kill. Returns how many there were.
-    ///
-    /// # Errors
-    /// The same.
-    pub async fn release_all(&self, caller: &Session, filter: &Filter) -> Result<u64, Error> {
-        caller.require(Action::KillOwn)?;
-        let released = self.store.scoped(&caller.killable()).release_all(filter, caller.actor().as_ref()).await?;
-        self.wakeups.work_is_due();
-        self.wakeups.state_changed();
-        Ok(released)
     }
 }

@@ -77,7 +77,9 @@ pub use sparkgate_core::{
 };
 pub use sparkgate_kueue::KueueQueues;
 pub use sparkgate_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog};
-pub use sparkgate_queues::{QueueOverview, Queues, Rest, TenantInQueue};
+pub use sparkgate_queues::{
+    MOST_PLACES, NewPlace, PlaceChange, PlacesChanged, QueueOverview, Queues, Rest, TenantInQueue,
+};
 pub use sparkgate_requests::{
     options::{
         Caps, Retries, SubmissionOptions,

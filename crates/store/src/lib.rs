@@ -93,8 +93,8 @@ pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use overview::{Day, HourCount, LeaseRecord, OwnerCount, Start, StateCount, WatchRecord};
 pub use query::{Live, Record};
 pub use queues::{
-    Admission, Backlog, COUNTED_IN_LISTS, HoldAnswer, InBacklog, Largest, Place, QueueRound, QueueStanding, QueueState,
-    StoredQueueState, ToRequeue, WaitingHead,
+    Admission, Backlog, COUNTED_IN_LISTS, Changed, Destination, HoldAnswer, InBacklog, Largest, Matching, Move, Moved,
+    Place, QueueRound, QueueStanding, QueueState, StoredQueueState, ToRequeue, WaitingHead, Waits,
 };
 pub use recorded_drivers::RecordedDriver;
 pub use scope::{DEFAULT_TENANT, Scope};

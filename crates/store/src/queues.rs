@@ -13,8 +13,8 @@ mod standing;
 mod states;
 
 pub use admit::Admission;
-pub use hold::HoldAnswer;
-pub use requeue::{InBacklog, ToRequeue};
+pub use hold::{Changed, HoldAnswer, Matching};
+pub use requeue::{Destination, InBacklog, Move, Moved, ToRequeue, Waits};
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};
 pub use standing::{COUNTED_IN_LISTS, QueueStanding};
 pub(super) use standing::{StoredStanding, push_standing};

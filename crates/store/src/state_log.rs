@@ -1,9 +1,9 @@
 //! The log line of a state change, written by the replica whose statement made the change, once it has committed.
 
 use serde::Deserialize;
-use sparkgate_submission::{FailureCode, State};
+use sparkgate_submission::{FailureCode, State, SubmissionId};
 
-use super::counted_ends::count_kill;
+use super::{counted_ends::count_kill, error::Error, row::parse};
 
 /// A state change that a statement made.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,6 +51,14 @@ pub(crate) const CHANGED: &str =
     'was', was, 'state', state, 'reason', reason)), '[]') FROM moved)";
 
 impl ChangedRow {
+    /// Returns the ids of rows.
+    ///
+    /// # Errors
+    /// This release can't read one.
+    pub(crate) fn ids(rows: &[Self]) -> Result<Vec<SubmissionId>, Error> {
+        rows.iter().map(|row| parse(&row.id, &row.id)).collect()
+    }
+
     /// Logs the change, and counts the submission if this was its end: a kill before anything was created for it.
     pub(crate) fn record(&self) {
         self.record_as(self.reason.as_deref());

@@ -11,6 +11,7 @@
 mod amounts;
 mod decide;
 mod estimate;
+mod event;
 mod lent;
 mod outlook;
 mod reason;
@@ -24,6 +25,7 @@ use std::{collections::BTreeMap, time::Duration};
 pub use amounts::{Amounts, Resource};
 pub use decide::decide;
 pub use estimate::History;
+pub use event::QueueEvent;
 pub use lent::{QueueShare, shares};
 pub use outlook::{Outlook, outlook};
 pub use reason::WaitReason;

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 use secrecy::SecretString;
 
 use crate::tenancy::Tenancy;
-use sparkgate_access::{Access, Action, Principal, Tenant, Visible};
+use sparkgate_access::{Access, Action, Principal, Queue, Tenant, Visible};
 use sparkgate_common::error::Error;
 use sparkgate_requests::spark_lines::SparkLines;
 use sparkgate_store::{Actor, AuditNote, BrowserSessionId, Scope};
@@ -132,6 +132,13 @@ impl Session {
             Visible::All => names.collect(),
             Visible::Tenants(visible) => names.filter(|name| visible.iter().any(|one| one == name)).collect(),
         }
+    }
+
+    /// Returns the queues that tenants of the caller may use, by name.
+    pub fn queues(&self) -> Vec<&Queue> {
+        let tenants = self.tenants();
+        let is_usable = |queue: &&Queue| tenants.iter().any(|tenant| queue.admits(tenant));
+        self.access().queues().iter().filter(is_usable).collect()
     }
 
     /// Checks that the caller may do this in some tenant.

@@ -60,7 +60,10 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         "killSubmissionResource" | "killSubmission" | "holdSubmission" | "releaseSubmission" => Needs::ToKill,
         "requeueSubmission" => return Some((Needs::ToRequeue, Some(json!({"priority": 1})))),
         "setQueueState" => return Some((Needs::Everywhere, Some(json!({"state": "paused"})))),
-        "holdSubmissions" | "releaseSubmissions" => Needs::Somewhere(Role::Submitter),
+        "changeQueuePlaces" => {
+            let body = json!({"filter": {"namespace": "{namespace}"}, "action": "hold"});
+            return Some((Needs::Somewhere(Role::Submitter), Some(body)));
+        }
         "killAllSubmissions" | "clearSubmissions" => Needs::Somewhere(Role::Submitter),
         "uploadFile" | "downloadFile" | "continueUpload" | "listFiles" | "deleteFile" => {
             Needs::Somewhere(Role::Submitter)
@@ -194,7 +197,6 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                     });
                     let target = match operation {
                         "waitForSubmission" => target + "?timeoutSeconds=0",
-                        "holdSubmissions" | "releaseSubmissions" => target + "?name=none",
                         _ => target,
                     };
                     let answer = world.send(key.as_deref(), &method.to_uppercase(), &target, body.as_ref()).await;

@@ -184,26 +184,105 @@ async fn a_filter_holds_what_the_caller_may_kill(pool: PgPool) {
     let own = queued.submit(&queued.alice, json!({"labels": {"team": "a"}})).await;
     let other = queued.submit(&queued.bob, json!({"labels": {"team": "a"}})).await;
     let night = queued.submit(&queued.bob, json!({"queue": "night"})).await;
-    let (status, problem) = queued.ask(&queued.alice, "PUT", "/v1/holds", None).await;
-    assert_eq!((status, &problem["code"]), (400, &json!("invalid-parameter")), "it selects everything");
-    let viewer = queued.world.key(Role::Viewer, Some("red")).await;
-    assert_eq!(queued.ask(&viewer, "PUT", "/v1/holds?queue=day", None).await.0, 403);
-    let hold = async |key: &str, query: &str, method: &str| {
-        let (status, count) = queued.ask(key, method, &format!("/v1/holds?{query}"), None).await;
-        assert_eq!(status, 200, "{count}");
-        count["changed"].as_u64().unwrap()
+    let change = async |key: &str, filter: Value, action: &str| {
+        let body = json!({"filter": filter, "action": action});
+        queued.ask(key, "PUT", "/v1/queue-places", Some(body)).await
     };
-    assert_eq!(hold(&queued.alice, "label=team=a", "PUT").await, 1, "the other is bob's");
-    assert_eq!(hold(&queued.blue, "queue=day", "PUT").await, 0);
-    assert_eq!(hold(&queued.operator, "queue=day", "PUT").await, 1, "one is held already");
+    for filter in [json!({}), json!({"labels": {}, "state": []})] {
+        let (status, problem) = change(&queued.alice, filter, "hold").await;
+        assert_eq!((status, &problem["errors"][0]["pointer"]), (400, &json!("#/filter")), "it selects everything");
+    }
+    let viewer = queued.world.key(Role::Viewer, Some("red")).await;
+    assert_eq!(change(&viewer, json!({"queue": "day"}), "hold").await.0, 403);
+    let changed = async |key: &str, filter: Value, action: &str| {
+        let (status, places) = change(key, filter, action).await;
+        assert_eq!((status, &places["refused"], places.get("next")), (200, &json!(0), None), "{places}");
+        assert_eq!(places["ids"].as_array().unwrap().len() as u64, places["changed"], "{places}");
+        places["ids"].clone()
+    };
+    assert_eq!(changed(&queued.alice, json!({"labels": {"team": "a"}}), "hold").await, json!([own]), "not bob's");
+    assert_eq!(changed(&queued.blue, json!({"queue": "day"}), "hold").await, json!([]));
+    assert_eq!(changed(&queued.operator, json!({"queue": "day", "state": ["queued"]}), "hold").await, json!([other]));
     for (id, code) in [(&own, "HELD"), (&other, "HELD"), (&night, "QUEUED")] {
         assert_eq!(queued.read(id).await["waiting"]["code"], code);
     }
     let overview = queued.ask(&queued.alice, "GET", "/v1/queues", None).await.1;
     assert_eq!((&overview["queues"][0]["held"], &overview["queues"][0]["waiting"]), (&json!(2), &json!(0)));
-    assert_eq!(hold(&queued.operator, "tenant=red&namespace=red&name=jo", "DELETE").await, 2);
+    let all = json!({"tenant": "red", "namespace": "red", "name": "jo", "createdAfter": "2026-01-02"});
+    assert_eq!(changed(&queued.operator, all, "release").await, json!([own, other]));
     let of_two: Vec<_> = queued.audit().await.into_iter().filter(|(_, verdict, _)| verdict == "allowed").collect();
     assert!(of_two.contains(&entry("hold", "allowed", &own)) && of_two.contains(&entry("release", "allowed", &other)));
+}
+
+#[sqlx::test]
+async fn a_filter_moves_what_can_move(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let low = queued.submit(&queued.alice, json!({})).await;
+    let high = queued.submit(&queued.bob, json!({"priority": 9})).await;
+    let move_all = async |key: &str, change: Value| {
+        let mut body = json!({"filter": {"queue": "day"}, "action": "move"});
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        queued.ask(key, "PUT", "/v1/queue-places", Some(body)).await
+    };
+    for (change, status, detail) in [
+        (json!({}), 400, "neither a queue nor a priority"),
+        (json!({"queue": "other"}), 422, "\"other\" is not a queue of your tenants: they may use day, night, small"),
+        (json!({"queue": "night", "reason": "x"}), 400, "#/reason: the action doesn't have it"),
+        (json!({"queue": "night", "action": "drop"}), 400, "none of hold, release, move"),
+        (json!({"queue": "night", "action": null}), 400, "none of hold, release, move"),
+        (json!({"queue": "night", "filter": {"state": ["ASLEEP"]}}), 400, "#/filter/state"),
+        (json!({"queue": "night", "filter": {"createdAfter": "then"}}), 400, "#/filter/createdAfter"),
+        (json!({"queue": "night", "cursor": "AAAA"}), 400, "A cursor"),
+    ] {
+        let (answered, problem) = move_all(&queued.operator, change).await;
+        assert_eq!(answered, status, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+    }
+    let refusals = |places: &Value| places["refusals"].to_string();
+    let (_, places) = move_all(&queued.operator, json!({"queue": "small"})).await;
+    assert_eq!((&places["changed"], &places["refused"]), (&json!(0), &json!(2)), "{places}");
+    assert!(refusals(&places).contains("more than the cap of queue small, 2"), "{places}");
+    // One has room, and the other one may not have its priority.
+    let (_, places) = move_all(&queued.operator, json!({"priority": 9})).await;
+    assert_eq!((&places["ids"], &places["refused"]), (&json!([low]), &json!(0)), "the other has it already: {places}");
+    let (_, places) = move_all(&queued.operator, json!({"queue": "night", "priority": 6})).await;
+    assert!(places["refused"] == 2 && refusals(&places).contains("6 is more than queue night permits"), "{places}");
+    let (_, places) = move_all(&queued.operator, json!({"queue": "night"})).await;
+    assert_eq!((&places["ids"], &places["refusals"][0]["id"]), (&json!([low]), &json!(high)), "{places}");
+    assert!(refusals(&places).contains("1 submissions wait in queue night"), "{places}");
+    assert_eq!(
+        (&queued.read(&low).await["queue"], &queued.read(&high).await["queue"]),
+        (&json!("night"), &json!("day"))
+    );
+    queued.ask(&queued.admin, "PUT", "/v1/queues/day/state", Some(json!({"state": "draining"}))).await;
+    let body = json!({"filter": {"queue": "night"}, "action": "move", "queue": "day"});
+    let (_, places) = queued.ask(&queued.alice, "PUT", "/v1/queue-places", Some(body)).await;
+    assert!(places["refused"] == 1 && refusals(&places).contains("queue day drains"), "{places}");
+    let moved: Vec<_> = queued.audit().await.into_iter().filter(|(action, ..)| action == "requeue").collect();
+    assert_eq!(moved, [entry("requeue", "allowed", &low), entry("requeue", "allowed", &low)]);
+}
+
+/// More than a request changes, the first of which has the number 0.
+#[sqlx::test]
+async fn a_cursor_goes_on_with_the_next_submissions(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let first = queued.submit(&queued.alice, json!({"queue": "night"})).await;
+    let copies = "INSERT INTO submissions SELECT (s).* FROM (
+        SELECT jsonb_populate_record(t, jsonb_build_object('id', 'driver-20260101000000-' || lpad(n::text, 6, '0'), 'number', n,
+            'idempotency_key', NULL)) AS s
+        FROM submissions t, generate_series(100, 5599) AS n OFFSET 0) AS copies";
+    sqlx::query(copies).execute(&queued.world.pool).await.unwrap();
+    let mut body = json!({"filter": {"queue": "night", "state": ["QUEUED"]}, "action": "move", "priority": 4});
+    let mut moved = Vec::new();
+    for (changed, has_next) in [(5000, true), (501, false)] {
+        let (status, places) = queued.ask(&queued.operator, "PUT", "/v1/queue-places", Some(body.clone())).await;
+        assert_eq!((status, &places["changed"], places.get("next").is_some()), (200, &json!(changed), has_next));
+        moved.extend(places["ids"].as_array().unwrap().clone());
+        body["cursor"] = places["next"].clone();
+    }
+    assert_eq!((&moved[0], moved.len()), (&json!(first), 5501));
+    let entries = "SELECT count(DISTINCT submission_id) FROM audit WHERE action = 'requeue' AND verdict = 'allowed'";
+    assert_eq!(sqlx::query_scalar::<_, i64>(entries).fetch_one(&queued.world.pool).await.unwrap(), 5501);
 }
 
 #[sqlx::test]

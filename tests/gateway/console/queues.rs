@@ -135,6 +135,43 @@ async fn a_submission_is_held_and_released_on_its_page(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn all_that_a_filter_of_the_list_selects_are_held_released_and_moved(pool: PgPool) {
+    let site = Site::with(pool, QUEUES).await;
+    let submitter = site.world.key(Role::Submitter, Some("red")).await;
+    let viewer = site.world.key(Role::Viewer, Some("red")).await;
+    let ids = [site.world.submit(&submitter, "red").await, site.world.submit(&submitter, "red").await];
+    let other = site.world.submit(&site.key, "blue").await;
+    let list = async |key: &str, query: &str| site.world.get(key, &format!("/console/submissions?{query}")).await.body;
+    let form = "action=\"submissions/places\"";
+    assert!(!list(&submitter, "").await.contains(form), "without a filter it would be everything");
+    assert!(!list(&viewer, "queue=day").await.contains(form));
+    let body = list(&submitter, "queue=day&state=QUEUED").await;
+    assert!(body.contains(form) && body.contains("value=\"queue=day&amp;state=QUEUED\""), "{body}");
+    assert!(body.contains("<option value=\"day\" selected>day</option>") && !body.contains("secret"), "{body}");
+    let change = async |key: &str, fields: &str| {
+        let fields = format!("filter=queue%3Dday%26state%3DQUEUED&reason=no+data&queue=&priority=&{fields}");
+        post(&site.world, key, "/console/submissions/places", &fields).await
+    };
+    assert_eq!(change(&viewer, "action=hold").await.status, 403);
+    let held = change(&submitter, "action=hold").await;
+    assert!(held.status == 200 && held.body.contains("2 submissions held"), "{}", held.body);
+    assert!(held.body.contains("href=\"../submissions?queue=day&amp;state=QUEUED\""), "{}", held.body);
+    let page = site.page(&format!("/console/submissions/{}", ids[1])).await.body;
+    assert!(page.contains("no data"), "{page}");
+    assert!(change(&submitter, "action=release").await.body.contains("2 submissions released"));
+    for (fields, status) in [("action=move&priority=high", 400), ("action=drop", 400), ("action=move", 400)] {
+        assert_eq!(change(&submitter, fields).await.status, status, "{fields}");
+    }
+    let moved = "filter=queue%3Dday&action=move&queue=night&priority=5";
+    let moved = post(&site.world, &submitter, "/console/submissions/places", moved).await;
+    assert!(moved.body.contains("2 can't be changed in this way") && moved.body.contains(&ids[0]), "{}", moved.body);
+    let moved = "filter=queue%3Dday&action=move&queue=night";
+    let moved = post(&site.world, &submitter, "/console/submissions/places", moved).await;
+    assert!(moved.body.contains("2 submissions moved"), "{}", moved.body);
+    assert!(!list(&submitter, "queue=night").await.contains(&other));
+}
+
+#[sqlx::test]
 async fn a_submission_shows_where_it_stands(pool: PgPool) {
     let site = Site::with(pool, QUEUES).await;
     let ids = site.submit(5).await;
@@ -166,7 +203,8 @@ async fn the_page_of_queues_is_for_all(pool: PgPool) {
         post(&site.world, &site.key, "/console/queues/state", "queue=night&state=paused&reason=x").await.status,
         303
     );
-    let mut pages = vec!["/console/queues".to_owned(), "/console/submissions".to_owned()];
+    let filtered = "/console/submissions?queue=day&state=QUEUED".to_owned();
+    let mut pages = vec!["/console/queues".to_owned(), "/console/submissions".to_owned(), filtered.clone()];
     pages.extend([0, 3].map(|at: usize| format!("/console/submissions/{}", ids[at])));
     assert_accessible(&site, &pages).await;
     let mut browser = Browser::start(&site.key).await;
@@ -183,5 +221,8 @@ async fn the_page_of_queues_is_for_all(pool: PgPool) {
     browser
         .until("document.querySelector('.queues') && !document.querySelector('.queues').textContent.includes('paused')")
         .await;
+    browser.open(&site.url(&filtered)).await;
+    browser.eval("document.querySelector('details.change').open = true; document.querySelector('button[value=hold]').click()").await;
+    browser.until("document.querySelector('h1')?.textContent.includes('submissions held')").await;
     assert_eq!(browser.faults().await, [""; 0]);
 }

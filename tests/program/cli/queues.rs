@@ -23,7 +23,7 @@ fn gateway() -> Played {
     Played::new(|asked| {
         let path = asked.what.split_once(" /v1/").unwrap().1;
         match path {
-            "holds" => json_answer(200, &json!({"changed": if asked.query.contains("owner") { 1 } else { 12 }})),
+            "queue-places" => places(&asked.json()),
             "queues" => json_answer(200, &queues()),
             "queues/none/state" => {
                 problem(422, "queue-refused", "The queue doesn't accept it", "There is no queue none.")
@@ -35,6 +35,23 @@ fn gateway() -> Played {
             path => json_answer(200, &waiting(path.split('/').nth(1).unwrap())),
         }
     })
+}
+
+/// Answers in two pages, unless one owner's submissions change.
+fn places(request: &Value) -> Reply {
+    let changed = |ids: &[&str]| json!({"changed": ids.len(), "ids": ids, "refused": 0, "refusals": []});
+    let mut answer = if request["cursor"] == "more" { changed(&IDS[1..2]) } else { changed(&IDS[..1]) };
+    if request["filter"]["owner"].is_null() && request["cursor"].is_null() {
+        answer["next"] = json!("more");
+    }
+    if request["action"] == "move" && request["cursor"] == "more" {
+        answer["refused"] = json!(1);
+        answer["refusals"] = json!([{"id": IDS[2], "reason": "queue night drains"}]);
+    }
+    if request["filter"]["tenant"] == "lost" && request["cursor"] == "more" {
+        return problem(403, "denied", "The caller may not do this", "Not any more.");
+    }
+    json_answer(200, &answer)
 }
 
 fn queues() -> Value {
@@ -68,17 +85,27 @@ fn submissions_are_held_and_released_by_their_ids() {
 #[test]
 fn submissions_are_held_and_released_by_a_filter() {
     let gateway = gateway();
-    let ended = run(&gateway, &["hold", "--queue", "night", "-l", "team=data", "-l", "a=b"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "12 submissions held\n"), "{}", ended.stderr);
-    let asked = gateway.asked().remove(0);
+    let ended = run(&gateway, &["hold", "--queue", "night", "-l", "team=data", "-l", "a=b", "--reason", "no data"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2 submissions held\n"), "{}", ended.stderr);
+    let asked = gateway.asked();
+    let request = json!({"filter": {"queue": "night", "labels": {"team": "data", "a": "b"}}, "action": "hold", "reason": "no data"});
+    assert_eq!((asked[0].what.as_str(), asked[0].json()), ("PUT /v1/queue-places", request.clone()));
     assert_eq!(
-        (asked.what.as_str(), asked.query.as_str()),
-        ("PUT /v1/holds", "queue=night&label=team%3Ddata&label=a%3Db")
+        (asked[1].json()["cursor"].clone(), asked[1].json()["filter"].clone()),
+        (json!("more"), request["filter"].clone())
     );
     let words = ["release", "--tenant", "t", "-n", "spark", "--owner", "alice", "--name", "etl-"];
     let ended = run(&gateway, &words);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 submission released\n"), "{}", ended.stderr);
-    assert_eq!(gateway.asked().last().unwrap().query, "tenant=t&namespace=spark&owner=alice&name=etl-");
+    let filter = json!({"tenant": "t", "namespace": "spark", "owner": "alice", "name": "etl-"});
+    assert_eq!(gateway.asked().last().unwrap().json(), json!({"filter": filter, "action": "release"}));
+    let ended = run(&gateway, &["hold", "--all", "-o", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&document["changed"], &document["ids"]), (&json!(2), &json!(IDS[..2])), "{document}");
+    assert_eq!(gateway.asked().last().unwrap().json()["filter"], json!({"state": ["QUEUED", "LAUNCHING"]}));
+    let ended = run(&gateway, &["hold", "--tenant", "lost"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "1 submission held\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Not any more."), "{}", ended.stderr);
     for words in [&["hold"][..], &["release"], &["hold", IDS[0], "--queue", "night"]] {
         assert_eq!(run(&gateway, words).code, Some(2), "{words:?}");
     }
@@ -94,7 +121,17 @@ fn submissions_move_to_another_queue() {
     assert_eq!(asked.json(), json!({"queue": "night", "priority": null}));
     assert_eq!(run(&gateway, &["requeue", IDS[0], "--priority", "5"]).code, Some(0));
     assert_eq!(gateway.asked().last().unwrap().json(), json!({"queue": null, "priority": 5}));
-    assert_eq!(run(&gateway, &["requeue", IDS[0]]).code, Some(2));
+    let ended = run(&gateway, &["requeue", "--from", "day", "--queue", "night"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "2 submissions moved\n"), "{}", ended.stderr);
+    assert_eq!(ended.stderr, format!("error: {}: queue night drains\n", IDS[2]));
+    let request =
+        json!({"filter": {"queue": "day"}, "action": "move", "queue": "night", "priority": null, "cursor": "more"});
+    assert_eq!(gateway.asked().last().unwrap().json(), request);
+    for words in
+        [&["requeue", IDS[0]][..], &["requeue", "--queue", "night"], &["requeue", IDS[0], "--all", "--queue", "night"]]
+    {
+        assert_eq!(run(&gateway, words).code, Some(2), "{words:?}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -26,6 +26,7 @@ from sparkgate.errors import ApiError, GatewayUnreachable, NotFound, SparkgateEr
 from sparkgate.models import (
     Attempt,
     AttemptList,
+    ChangedPlaces,
     Event,
     EventList,
     Executor,
@@ -33,6 +34,8 @@ from sparkgate.models import (
     Me,
     ObjectList,
     Plan,
+    Queue,
+    QueueList,
     Submission,
     SubmissionList,
     SubmissionState,
@@ -84,19 +87,48 @@ class Filter:
     labels: Mapping[str, str] | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    tenant: str | None = None
+    queue: str | None = None
 
     def params(self) -> list[tuple[str, str]]:
         """Returns the query."""
-        states = [self.state] if isinstance(self.state, str) else list(self.state or [])
-        params = _params(
-            name=self.name,
-            owner=self.owner,
-            namespace=self.namespace,
-            createdAfter=_time("created_after", self.created_after),
-            createdBefore=_time("created_before", self.created_before),
-        )
-        params += [("state", str(state)) for state in states]
+        params = _params(**self._texts())
+        params += [("state", state) for state in self._states()]
         return params + _labels(self.labels)
+
+    def document(self) -> dict[str, Any]:
+        """Returns the filter as a part of a request's body."""
+        texts = {name: value for name, value in self._texts().items() if value is not None}
+        return texts | ({"state": self._states()} if self.state else {}) | ({"labels": dict(self.labels)} if self.labels else {})
+
+    def _texts(self) -> dict[str, str | None]:
+        return {
+            "name": self.name,
+            "owner": self.owner,
+            "namespace": self.namespace,
+            "tenant": self.tenant,
+            "queue": self.queue,
+            "createdAfter": _time("created_after", self.created_after),
+            "createdBefore": _time("created_before", self.created_before),
+        }
+
+    def _states(self) -> list[str]:
+        states = [self.state] if isinstance(self.state, str) else list(self.state or [])
+        return [str(state) for state in states]
+
+
+class Places(TypedDict, total=False):
+    """Which submissions change: the filters of a list."""
+
+    state: str | Sequence[str] | None
+    name: str | None
+    owner: str | None
+    namespace: str | None
+    labels: Mapping[str, str] | None
+    created_after: datetime | None
+    created_before: datetime | None
+    tenant: str | None
+    queue: str | None
 
 
 def _labels(labels: Mapping[str, str] | None) -> list[tuple[str, str]]:
@@ -211,6 +243,44 @@ class Calls:
         request = Request(f"killing {id}", "DELETE", ("submissions", _id(id)))
         reply = yield from send(request, self._retry)
         return _read(Submission, request.action, reply)
+
+    def hold(self, id: str, reason: str | None) -> Call[Submission]:
+        """Holds a queued submission."""
+        request = Request(f"holding {id}", "PUT", ("submissions", _id(id), "hold"), json={"reason": reason})
+        reply = yield from send(request, self._retry)
+        return _read(Submission, request.action, reply)
+
+    def release(self, id: str) -> Call[Submission]:
+        """Releases a held submission."""
+        request = Request(f"releasing {id}", "DELETE", ("submissions", _id(id), "hold"))
+        reply = yield from send(request, self._retry)
+        return _read(Submission, request.action, reply)
+
+    def requeue(self, id: str, queue: str | None, priority: int | None) -> Call[Submission]:
+        """Moves a submission that waits to another queue or priority."""
+        body = {"queue": queue, "priority": priority}
+        request = Request(f"moving {id}", "PUT", ("submissions", _id(id), "queue"), json=body)
+        reply = yield from send(request, self._retry)
+        return _read(Submission, request.action, reply)
+
+    def change_places(self, filters: Filter, action: str, change: Mapping[str, Any]) -> Call[ChangedPlaces]:
+        """Holds, releases or moves all submissions that match all filters and wait, of all pages."""
+        body = {"filter": filters.document(), "action": action, **change}
+        found = ChangedPlaces(changed=0, ids=[], refused=0, refusals=[], next=None)
+        while True:
+            request = Request("changing places in queues", "PUT", ("queue-places",), json=body)
+            page = _read(ChangedPlaces, request.action, (yield from send(request, self._retry)))
+            found.changed += page.changed
+            found.refused += page.refused
+            found.ids += page.ids
+            found.refusals += page.refusals
+            if not page.next:
+                return found
+            body["cursor"] = page.next
+
+    def queues(self) -> Call[list[Queue]]:
+        """Lists the queues."""
+        return (yield from self._get(QueueList, "listing queues", "queues")).queues
 
     def attempts(self, id: str, *, is_patient: bool = False) -> Call[list[Attempt]]:
         """Lists the attempts."""

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 from typing_extensions import Self, Unpack
 
 from sparkgate import models
-from sparkgate._calls import Filter
+from sparkgate._calls import Filter, Places
 from sparkgate._handle import Handle
 from sparkgate._request import Options, Scalar, Seconds
 from sparkgate._retry import Broken, Refused
@@ -46,6 +46,18 @@ class Submission(Handle):
     def kill(self) -> Self:
         """Kills the submission in any state; repeating it changes nothing. `wait` waits until it has ended."""
         return self._take(self._client._run(self._client._calls.kill(self.id)))
+
+    def hold(self, reason: str | None = None) -> Self:
+        """Holds the submission while it is queued: it isn't launched before `release`, and its time limits don't run."""
+        return self._take(self._client._run(self._client._calls.hold(self.id, reason)))
+
+    def release(self) -> Self:
+        """Releases the submission. It has its old place in its queue again."""
+        return self._take(self._client._run(self._client._calls.release(self.id)))
+
+    def requeue(self, queue: str | None = None, priority: int | None = None) -> Self:
+        """Moves the submission, which waits, to another queue, or changes its priority."""
+        return self._take(self._client._run(self._client._calls.requeue(self.id, queue, priority)))
 
     def logs(
         self,
@@ -211,12 +223,38 @@ class Client:
         labels: Mapping[str, str] | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
+        tenant: str | None = None,
+        queue: str | None = None,
         limit: int | None = None,
     ) -> Generator[Submission, None, None]:
         """Lists the submissions that match all filters, the newest first; `name` is a prefix. Pages are read as needed."""
-        filters = Filter(state, name, owner, namespace, labels, created_after, created_before)
+        filters = Filter(state, name, owner, namespace, labels, created_after, created_before, tenant, queue)
         for submission in self._stream(self._calls.list(filters, limit)):
             yield self._handle(submission)
+
+    def hold_all(self, *, reason: str | None = None, **filters: Unpack[Places]) -> models.ChangedPlaces:
+        """Holds all queued submissions that match all filters, of those that the caller may kill. Returns which there were.
+
+        There must be a filter at least. If the connection breaks for good, repeating the call holds the rest.
+        """
+        return self._run(self._calls.change_places(Filter(**filters), "hold", {"reason": reason}))
+
+    def release_all(self, **filters: Unpack[Places]) -> models.ChangedPlaces:
+        """Releases all held submissions that match all filters, in the same way."""
+        return self._run(self._calls.change_places(Filter(**filters), "release", {}))
+
+    def requeue_all(
+        self, *, to: str | None = None, priority: int | None = None, **filters: Unpack[Places]
+    ) -> models.ChangedPlaces:
+        """Moves all submissions that wait and match all filters to the queue `to`, or changes their priority, in the same way.
+
+        `refusals` of the result says which can't move, and why.
+        """
+        return self._run(self._calls.change_places(Filter(**filters), "move", {"queue": to, "priority": priority}))
+
+    def list_queues(self) -> Sequence[models.Queue]:
+        """Lists the queues that the caller's tenants may use: what runs in them, and what waits."""
+        return self._run(self._calls.queues())
 
     def logs(
         self,

@@ -72,8 +72,8 @@ class Entry(Document):
     action: str
     """
     `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
-    `delete-webhook`, `hold`, `release`, `requeue`, `pause-queue`, `drain-queue`, `resume-queue`, `change-queue`, `kill-in-spark-ui`,
-    `sign-in` or `sign-out`.
+    `delete-webhook`, `hold`, `release`, `requeue`, `change-places`, `pause-queue`, `drain-queue`, `resume-queue`, `change-queue`,
+    `kill-in-spark-ui`, `sign-in` or `sign-out`.
     """
     address: str | None = None
     """The address of the client."""
@@ -220,12 +220,6 @@ class Hold(Document):
     reason: str | None = None
 
 
-class HoldCount(Document):
-    """How many submissions a request changed."""
-
-    changed: int
-
-
 class Issuer(Document):
     """An OIDC issuer with a client for the command line."""
 
@@ -280,6 +274,21 @@ class ObjectList(Document):
     items: list[dict[str, Any]]
     """Kubernetes objects, in the order of their creation."""
     kind: str
+
+
+class PlaceAction(OpenEnum):
+    """What becomes of the submissions."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+    MOVE = "move"
+
+
+class PlaceRefusal(Document):
+    """A submission that stays where it is."""
+
+    id: str
+    reason: str
 
 
 class PlannedSubmission(Document):
@@ -579,6 +588,19 @@ class AuditList(Document):
     """The `after` of the next page, which may be empty yet."""
 
 
+class ChangedPlaces(Document):
+    """What became of the submissions that match."""
+
+    changed: int
+    """Number of submissions that this request changed, and their ids."""
+    ids: list[str]
+    next: str | None = None
+    """The `cursor` of the next request, if there may be more."""
+    refusals: list[PlaceRefusal]
+    refused: int
+    """Number of submissions that can't be changed in this way, and why."""
+
+
 class Event(Document):
     """One change of a submission's state."""
 
@@ -656,6 +678,30 @@ class NewWebhook(Document):
     """The tenant whose submissions it is for; needed if the caller could mean several."""
     url: str
     """Where messages are sent."""
+
+
+class PlaceFilter(Document):
+    """Which submissions change. A submission must match all of the fields, of which there must be one at least."""
+
+    client_id: str | None = Field(None, alias="clientId")
+    created_after: str | None = Field(None, alias="createdAfter")
+    """Only submissions that were accepted at or after this time (RFC 3339), or this date (its begin in UTC)."""
+    created_before: str | None = Field(None, alias="createdBefore")
+    """Only submissions that were accepted before this time (RFC 3339), or this date (its begin in UTC)."""
+    id: str | None = None
+    """Prefix of the id."""
+    labels: dict[str, str] | None = None
+    """All of them must match."""
+    name: str | None = None
+    """Prefix of the name."""
+    namespace: str | None = None
+    owner: str | None = None
+    queue: str | None = None
+    spark_version: str | None = Field(None, alias="sparkVersion")
+    """A Spark release such as `4.1.4`, or a line, `4.1`."""
+    state: list[SubmissionState] | None = None
+    """Any of these states."""
+    tenant: str | None = None
 
 
 class Plan(Document):
@@ -820,6 +866,21 @@ class AttemptUsage(Usage):
     """What one attempt used."""
 
     attempt: int
+
+
+class NewPlaces(Document):
+    """A change of submissions that wait."""
+
+    action: PlaceAction
+    cursor: str | None = None
+    """`next` of the answer before, with an otherwise equal request."""
+    filter: PlaceFilter
+    priority: int | None = None
+    """Of `move`: the priority there; without it, that of the other queue, or their present ones."""
+    queue: str | None = None
+    """Of `move`: another queue; without it, their present ones."""
+    reason: str | None = None
+    """Of `hold`: why, for people."""
 
 
 class NewSubmission(Document):

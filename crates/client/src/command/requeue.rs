@@ -3,7 +3,10 @@
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
-use super::{Outcome, keep};
+use super::{
+    Outcome, keep,
+    places::{self, Criteria},
+};
 use crate::{
     api::{Api, Call},
     clean,
@@ -20,12 +23,17 @@ pub struct Requeue {
     #[command(flatten)]
     target: Target,
     /// The ids of the submissions, or their beginnings.
-    #[arg(value_name = "ID", required = true, value_parser = Named::fixed)]
+    #[arg(value_name = "ID", required_unless_present = "criteria", conflicts_with = "criteria", value_parser = Named::fixed)]
     ids: Vec<Named>,
+    /// All that wait in this queue.
+    #[arg(long, value_name = "QUEUE", group = "criteria")]
+    from: Option<String>,
+    #[command(flatten)]
+    criteria: Criteria,
     /// The queue to move them to [default: their present one].
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
-    /// Their priority there [default: that of the other queue].
+    /// Their priority there [default: that of the other queue, or their present one].
     #[arg(long, value_name = "N")]
     priority: Option<i32>,
 }
@@ -34,6 +42,11 @@ impl Requeue {
     /// Moves all submissions, even if some can't be moved. Returns the exit code of the first failure.
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
+        if self.ids.is_empty() {
+            let filter = self.criteria.filter(self.from.as_ref());
+            let request = json!({"filter": filter, "action": "move", "queue": self.queue, "priority": self.priority});
+            return places::change(&api, &self.target, ("moving", "moved"), request).await;
+        }
         let body = json!({"queue": self.queue, "priority": self.priority}).to_string();
         let mut failed = None;
         for id in &Named::all_resolved(&self.ids, &api).await? {

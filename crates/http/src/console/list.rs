@@ -11,8 +11,10 @@ use super::{
     form,
     layout::{Frame, Live, Section, word},
     page::page,
+    places,
     rows::{Parts, Read, Reads},
 };
+use sparkgate_access::Queue;
 use sparkgate_service::{Error, KillAnswer, Session};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
@@ -64,7 +66,7 @@ fn content(query: &str, read: &Read, caller: &Session) -> Markup {
     let is_first = form::values(query, "cursor").is_empty();
     html! {
         h1.hidden { "Submissions" }
-        (filters(query, if has_tenants { &tenants } else { &[] }))
+        (filters(query, if has_tenants { &tenants } else { &[] }, &caller.queues()))
         form #kill method="post" action="submissions/kill" data-confirm="Kill the selected submissions?" {
             input type="hidden" name="back" value=(form::with(query, &[]));
         }
@@ -90,11 +92,12 @@ fn content(query: &str, read: &Read, caller: &Session) -> Markup {
             span.quiet data-selection {}
             (pages)
         }
+        @if let Some(places) = places::section(query, caller) { (places) }
     }
 }
 
-/// The filters; `tenants` are those to choose from.
-fn filters(query: &str, tenants: &[&str]) -> Markup {
+/// The filters; `tenants` and `queues` are those to choose from.
+fn filters(query: &str, tenants: &[&str], queues: &[&Queue]) -> Markup {
     let states = form::values(query, "state");
     let current = states.join(",");
     let value = |name: &str| form::values(query, name).into_iter().next().unwrap_or_default();
@@ -119,6 +122,12 @@ fn filters(query: &str, tenants: &[&str]) -> Markup {
                     select name="tenant" aria-label="Tenant" {
                         option value="" { "All tenants" }
                         @for tenant in tenants { option value=(tenant) selected[*tenant == value("tenant")] { (tenant) } }
+                    }
+                }
+                @if !queues.is_empty() {
+                    select name="queue" aria-label="Queue" {
+                        option value="" { "All queues" }
+                        @for Queue { name, .. } in queues { option value=(name) selected[*name == value("queue")] { (name) } }
                     }
                 }
                 input name="label" value=(value("label")) placeholder="label=value" aria-label="Label, as key=value" autocapitalize="off";

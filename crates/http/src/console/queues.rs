@@ -26,10 +26,9 @@ use sparkgate_web::{
 /// Shows the queues that tenants of the caller may use.
 pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
     let queues = state.service.queues.overview(&caller).await?;
-    let of_tenants = caller.tenants().len() > 1;
     let content = html! {
         h1.hidden { "Queues" }
-        div #queues data-live data-poll { (overview(&queues, of_tenants, Utc::now())) }
+        div #queues data-live data-poll { (overview(&queues, Utc::now())) }
         @if Queues::may_change(&caller) && !queues.is_empty() { (change(&queues)) }
     };
     let frame =
@@ -37,7 +36,7 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
     Ok(page(frame.around(&content)))
 }
 
-fn overview(queues: &[QueueOverview], of_tenants: bool, now: DateTime<Utc>) -> Markup {
+fn overview(queues: &[QueueOverview], now: DateTime<Utc>) -> Markup {
     html! {
         section {
             h2 { "Queues " span.count { (queues.len()) } }
@@ -57,7 +56,7 @@ fn overview(queues: &[QueueOverview], of_tenants: bool, now: DateTime<Utc>) -> M
                         tbody {
                             @for queue in queues {
                                 (row(queue, now))
-                                @for (tenant, has) in &queue.tenants { (tenant_row(tenant, has, of_tenants)) }
+                                @for (tenant, has) in &queue.tenants { (tenant_row(tenant, has, &queue.name)) }
                             }
                         }
                     }
@@ -98,26 +97,30 @@ fn row(queue: &QueueOverview, now: DateTime<Utc>) -> Markup {
                 @if queue.borrowed.is_empty() && queue.lent <= 0.0 { span.none { "–" } }
             }
             td { (used(&queue.running, &queue.caps)) }
-            td.number { (queue.waiting) }
+            td.number { (waiting(queue.waiting, &queue.name, None)) }
             td.number { (queue.held) }
         }
     }
 }
 
-/// Shows a tenant in a queue.
-fn tenant_row(tenant: &str, has: &TenantInQueue, of_tenants: bool) -> Markup {
+/// Shows how many submissions wait, with a link to them. Waiting ones of other tenants aren't in the list.
+fn waiting(count: u64, queue: &str, tenant: Option<&str>) -> Markup {
     let query = form_urlencoded::Serializer::new(String::new())
         .append_pair("state", "QUEUED")
-        .append_pair("tenant", tenant)
+        .append_pair("queue", queue)
+        .extend_pairs(tenant.map(|tenant| ("tenant", tenant)))
         .finish();
+    html! { @if count > 0 { a href={ "submissions?" (query) } { (count) } } @else { (count) } }
+}
+
+/// Shows a tenant in a queue.
+fn tenant_row(tenant: &str, has: &TenantInQueue, queue: &str) -> Markup {
     html! {
         tr.part {
             th scope="row" { "tenant " (word(tenant)) }
             td colspan="5" {}
             td { (used(&has.running, &Amounts::default())) }
-            td.number {
-                @if of_tenants && has.waiting > 0 { a href={ "submissions?" (query) } { (has.waiting) } } @else { (has.waiting) }
-            }
+            td.number { (waiting(has.waiting, queue, Some(tenant))) }
             td.number { (has.held) }
         }
     }

@@ -2,7 +2,7 @@
 
 pub(super) mod document;
 pub(super) mod hold;
-pub(super) mod hold_all;
+pub(crate) mod places;
 pub(super) mod requeue;
 
 use axum::{

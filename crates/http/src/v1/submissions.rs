@@ -77,6 +77,26 @@ pub(crate) struct ListQuery {
     total: bool,
 }
 
+impl ListQuery {
+    /// Returns the filter without the place in the list.
+    pub(crate) fn filter(self) -> Filter {
+        Filter {
+            states: self.state,
+            id_prefix: self.id,
+            name_prefix: self.name,
+            owner: self.owner,
+            namespace: self.namespace,
+            client_id: self.client_id,
+            tenant: self.tenant,
+            queue: self.queue,
+            labels: self.label.into_iter().collect(),
+            spark_version: self.spark_version,
+            created_after: self.created_after,
+            created_before: self.created_before,
+        }
+    }
+}
+
 /// A page of submissions, the newest first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SubmissionList {
@@ -118,23 +138,11 @@ pub(crate) struct Listed {
 }
 
 /// Reads the page of the list that a query asks for.
-pub(crate) async fn list_page(state: &AppState, caller: &Session, query: ListQuery) -> Result<Listed, Problem> {
-    let filter = Filter {
-        states: query.state,
-        id_prefix: query.id,
-        name_prefix: query.name,
-        owner: query.owner,
-        namespace: query.namespace,
-        client_id: query.client_id,
-        tenant: query.tenant,
-        queue: query.queue,
-        labels: query.label.into_iter().collect(),
-        spark_version: query.spark_version,
-        created_after: query.created_after,
-        created_before: query.created_before,
-    };
+pub(crate) async fn list_page(state: &AppState, caller: &Session, mut query: ListQuery) -> Result<Listed, Problem> {
+    let (cursor, limit, total) = (query.cursor.take(), query.limit, query.total);
+    let filter = query.filter();
     let (keys, list) = (state.service.submissions.cursor_keys(), format!("{filter:?}"));
-    let before = match query.cursor {
+    let before = match cursor {
         None => None,
         Some(text) => {
             let place = cursor::read(&keys, &list, &text)?;
@@ -145,8 +153,8 @@ pub(crate) async fn list_page(state: &AppState, caller: &Session, query: ListQue
             Some(place)
         }
     };
-    let page = state.service.submissions.submissions(caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
-    let total = if query.total { Some(state.service.submissions.count(caller, &filter).await?) } else { None };
+    let page = state.service.submissions.submissions(caller, &filter, before, limit.unwrap_or(LIMIT)).await?;
+    let total = if total { Some(state.service.submissions.count(caller, &filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
     let next = last.map(|number| cursor::write(&keys, &list, number)).transpose()?;
     Ok(Listed { page, next, total })

@@ -16,14 +16,14 @@ use crate::{
     store::Store,
     unadmitted::{HELD_RANK, UNADMITTED, WAITS},
 };
-use sparkgate_submission::KillCause;
+use sparkgate_submission::{KillCause, queues::QueueEvent};
 
 /// For how long admissions are kept, for estimates.
 const KEPT: &str = "interval '1 day'";
 
-/// The reason of the event of an admission, and how many seconds a submission waits at least that gets one: an admission at once is no
-/// news.
-const ADMITTED: &str = "Admitted";
+/// The reason of the event of an admission.
+const ADMITTED: &str = QueueEvent::Admitted.as_str();
+/// How many seconds a submission waits at least that gets an event: an admission at once is no news.
 const NEWS: f64 = 5.0;
 
 /// A submission that was admitted.

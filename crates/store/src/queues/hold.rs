@@ -13,10 +13,7 @@ use crate::{
     submissions::{COLUMNS, Filter, Found},
     unadmitted::{HELD_RANK, UNADMITTED, queue_rank},
 };
-use sparkgate_submission::SubmissionId;
-
-/// How many submissions one statement holds or releases.
-const ROUND: i64 = 500;
+use sparkgate_submission::{SubmissionId, queues::QueueEvent};
 
 /// What became of a request to hold or release a submission.
 #[derive(Debug)]
@@ -27,6 +24,34 @@ pub struct HoldAnswer {
     pub allowed: bool,
     /// `None` if the caller may see no submission with this id.
     pub submission: Option<Found>,
+}
+
+/// Submissions that a statement changed.
+#[derive(Debug, Default)]
+pub struct Changed {
+    pub ids: Vec<SubmissionId>,
+    /// The largest of their numbers.
+    pub last: Option<i64>,
+}
+
+/// The next submissions that match a filter, in the order of their numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Matching<'a> {
+    pub filter: &'a Filter,
+    /// Only larger numbers. The first submission has the number 0, so nothing stands for the begin.
+    pub after: Option<i64>,
+    pub limit: u32,
+}
+
+impl Matching<'_> {
+    /// Appends the criteria to a `WHERE` clause, with the order.
+    pub(super) fn push_to(self, query: &mut QueryBuilder<Postgres>) {
+        self.filter.push_to(query, None);
+        if let Some(after) = self.after {
+            query.push(" AND number > ").push_bind(after);
+        }
+        query.push(" ORDER BY number LIMIT ").push_bind(i64::from(self.limit));
+    }
 }
 
 /// A change of queued submissions.
@@ -55,8 +80,8 @@ impl Change<'_> {
     /// The reason of the event.
     fn event(self) -> &'static str {
         match self {
-            Self::Hold { .. } => "Held",
-            Self::Release => "Released",
+            Self::Hold { .. } => QueueEvent::Held.as_str(),
+            Self::Release => QueueEvent::Released.as_str(),
         }
     }
 
@@ -79,7 +104,7 @@ impl Change<'_> {
                 ));
                 query.push_bind(by).push(", held_reason = ").push_bind(reason);
                 let words = reason.map_or_else(|| format!("held by {by}"), |reason| format!("held by {by}: {reason}"));
-                query.push(", reason = 'Held', message = ").push_bind(words);
+                query.push(format_args!(", reason = '{}', message = ", self.event())).push_bind(words);
             }
             Self::Release => {
                 query.push(format_args!(
@@ -123,25 +148,25 @@ impl Scoped {
         self.change_one(id, changeable, actor, Change::Release).await
     }
 
-    /// Holds the queued submissions of the scope that match a filter. Returns how many there were.
+    /// Holds up to `limit` queued submissions of the scope that match a filter, in the order of their numbers, after this number.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if some may have been held.
-    pub async fn hold_all(
+    pub async fn hold_next(
         &self,
-        filter: &Filter,
+        matching: Matching<'_>,
         (by, actor): (&str, Option<&Actor>),
         reason: Option<&str>,
-    ) -> Result<u64, Error> {
-        self.change_all(filter, actor, Change::Hold { by, reason }).await
+    ) -> Result<Changed, Error> {
+        self.change_next(matching, actor, Change::Hold { by, reason }).await
     }
 
-    /// Releases the held submissions of the scope that match a filter. Returns how many there were.
+    /// Releases held submissions in the same way.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] if some may have been released.
-    pub async fn release_all(&self, filter: &Filter, actor: Option<&Actor>) -> Result<u64, Error> {
-        self.change_all(filter, actor, Change::Release).await
+    /// The same.
+    pub async fn release_next(&self, matching: Matching<'_>, actor: Option<&Actor>) -> Result<Changed, Error> {
+        self.change_next(matching, actor, Change::Release).await
     }
 
     async fn change_one(
@@ -184,35 +209,31 @@ impl Scoped {
         Ok(HoldAnswer { changed: flag("changed"), allowed: flag("allowed"), submission })
     }
 
-    async fn change_all(&self, filter: &Filter, actor: Option<&Actor>, change: Change<'_>) -> Result<u64, Error> {
+    async fn change_next(
+        &self,
+        matching: Matching<'_>,
+        actor: Option<&Actor>,
+        change: Change<'_>,
+    ) -> Result<Changed, Error> {
         let action = change.action();
-        let mut changed = 0;
-        loop {
-            let mut query = QueryBuilder::<Postgres>::new("WITH these AS (SELECT id FROM submissions s WHERE ");
-            query.push(change.concerns()).push(" AND ");
-            self.scope.push_condition(&mut query, "s");
-            filter.push_to(&mut query, None);
-            query
-                .push(" ORDER BY number LIMIT ")
-                .push_bind(ROUND)
-                .push(" FOR UPDATE SKIP LOCKED), moved AS (UPDATE submissions s SET ");
-            change.push_assignments(&mut query);
-            query.push(" FROM these WHERE s.id = these.id RETURNING s.*, 'QUEUED' AS was), ");
-            push_events(&mut query, change);
-            let entries = "SELECT tenant, id, 'allowed' AS verdict, NULL::text AS detail FROM moved";
-            push_entries(&mut query, actor, change.word(), entries);
-            query.push(format_args!(" SELECT {CHANGED}")).push(self.store.written(actor));
-            let mut connection = self.store.connection(action).await?;
-            let round = query.build_query_as().fetch_one(&mut *connection);
-            let (Json(changes), written): (Json<Vec<ChangedRow>>, Written) =
-                within(action, round).await.map_err(|error| error.after_sending().after(changed > 0))?;
-            record(&changes, change);
-            self.store.pass_on_entries(actor, written);
-            changed += changes.len() as u64;
-            if changes.len() < ROUND as usize {
-                return Ok(changed);
-            }
-        }
+        let mut query = QueryBuilder::<Postgres>::new("WITH these AS (SELECT id FROM submissions s WHERE ");
+        query.push(change.concerns()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        matching.push_to(&mut query);
+        query.push(" FOR UPDATE), moved AS (UPDATE submissions s SET ");
+        change.push_assignments(&mut query);
+        query.push(" FROM these WHERE s.id = these.id RETURNING s.*, 'QUEUED' AS was), ");
+        push_events(&mut query, change);
+        let entries = "SELECT tenant, id, 'allowed' AS verdict, NULL::text AS detail FROM moved";
+        push_entries(&mut query, actor, change.word(), entries);
+        query.push(format_args!(" SELECT {CHANGED}, (SELECT max(number) FROM moved)")).push(self.store.written(actor));
+        let mut connection = self.store.connection(action).await?;
+        let statement = query.build_query_as().fetch_one(&mut *connection);
+        let (Json(changes), last, written): (Json<Vec<ChangedRow>>, Option<i64>, Written) =
+            within(action, statement).await.map_err(Error::after_sending)?;
+        record(&changes, change);
+        self.store.pass_on_entries(actor, written);
+        Ok(Changed { ids: ChangedRow::ids(&changes)?, last })
     }
 }
 

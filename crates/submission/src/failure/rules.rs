@@ -4,7 +4,9 @@ use super::{
     EVICTED_BY_KUEUE,
     FailureCode::{self, *},
 };
-use crate::kill_cause::KillCause;
+use crate::{kill_cause::KillCause, queues::QueueEvent};
+
+const HELD: &str = QueueEvent::Held.as_str();
 
 /// Maps the causes of our own kills.
 pub(super) fn code_for_kill(reason: &str) -> Option<FailureCode> {
@@ -100,7 +102,7 @@ pub(super) fn code_for_wait(reason: &str) -> Option<FailureCode> {
         "KueueUnavailable" => ClusterUnavailable,
         // A queue of the gateway has no room.
         "QueuePaused" | "QueueCap" | "Capacity" | "CapacityReserved" | "NeverFits" => Queued,
-        "Held" => Held,
+        HELD => Held,
         // The API server denies the launch, or a webhook does so for now.
         "Forbidden" | "NotNow" => Refused,
         // The quota of the namespace has no room for the driver.

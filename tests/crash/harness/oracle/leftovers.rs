@@ -7,6 +7,7 @@ use kube::{Api, api::ListParams};
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{adversary::is_forged, world::World};
+use sparkgate::submission::queues::QueueEvent;
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
 const INSTANCE: &str = "sparkgate.dev/instance";
@@ -79,11 +80,15 @@ fn is_selected(metadata: &ObjectMeta) -> bool {
 async fn events(world: &World) -> Vec<String> {
     let all = "SELECT s.id, coalesce(a.state, s.state), e.attempt, e.state FROM submissions s
                LEFT JOIN submission_events e ON e.submission_id = s.id
-                   AND (e.reason IN ('Admitted', 'Held', 'Released', 'Requeued') AND e.state IN ('QUEUED', 'LAUNCHING')) IS NOT TRUE
+                   AND (e.reason = ANY($2) AND e.state IN ('QUEUED', 'LAUNCHING')) IS NOT TRUE
                LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = e.attempt
                WHERE s.number > $1 ORDER BY s.id, e.id";
-    let all: Vec<(String, String, Option<i32>, Option<String>)> =
-        sqlx::query_as(all).bind(world.history.number).fetch_all(&world.pool).await.unwrap();
+    let all: Vec<(String, String, Option<i32>, Option<String>)> = sqlx::query_as(all)
+        .bind(world.history.number)
+        .bind(QueueEvent::ALL.map(QueueEvent::as_str))
+        .fetch_all(&world.pool)
+        .await
+        .unwrap();
     let mut histories: BTreeMap<(String, Option<i32>, String), Vec<String>> = BTreeMap::new();
     for (id, state, attempt, event) in all {
         histories.entry((id, attempt, state)).or_default().extend(event);

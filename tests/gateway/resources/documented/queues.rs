@@ -13,15 +13,8 @@ tenants: {red: {namespaces: [red]}}
 queues: {day: {priority: {max: 9}}}
 ";
 
-pub(super) const OPERATIONS: [&str; 7] = [
-    "listQueues",
-    "setQueueState",
-    "holdSubmission",
-    "releaseSubmission",
-    "holdSubmissions",
-    "releaseSubmissions",
-    "requeueSubmission",
-];
+pub(super) const OPERATIONS: [&str; 6] =
+    ["listQueues", "setQueueState", "holdSubmission", "releaseSubmission", "changeQueuePlaces", "requeueSubmission"];
 
 /// Sends a request about a queue, or about a submission in it.
 pub(super) async fn about_queue(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
@@ -34,6 +27,7 @@ pub(super) async fn about_queue(place: &Place, promise: &Promise<'_>) -> Option<
     let mut body = match promise.operation {
         "setQueueState" => Some(json!({"state": "open"})),
         "requeueSubmission" => Some(json!({"queue": "day", "priority": 9})),
+        "changeQueuePlaces" => Some(json!({"filter": {"queue": "day"}, "action": "move", "queue": "day"})),
         _ => None,
     };
     match promise.status {
@@ -50,9 +44,6 @@ pub(super) async fn about_queue(place: &Place, promise: &Promise<'_>) -> Option<
             }
         }
         _ => {}
-    }
-    if path.ends_with("/holds") {
-        path += "?queue=day";
     }
     Some(world.send(Some(&key), &promise.method, &path, body.as_ref()).await)
 }

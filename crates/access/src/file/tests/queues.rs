@@ -129,3 +129,21 @@ queues:
     let alone = "tenants: {a: {namespaces: [a]}}\ncapacity: {cores: 1}";
     assert_eq!(faults(alone), ["line 2, column 11: capacity: queues share it, and there is none: add `queues`"]);
 }
+
+/// The page of the access file explains it.
+#[test]
+fn the_file_of_the_example_company_is_valid() {
+    let file = include_str!("../../../../../deploy/access.company.yaml");
+    let access = parse(file).unwrap();
+    let queues = access.queues();
+    let weights: Vec<_> = queues.iter().map(|queue| (queue.name.as_str(), queue.weight)).collect();
+    assert_eq!(weights, [("backfill", 1), ("gpu", 1), ("interactive", 4), ("nightly", 3)]);
+    let usable = |tenant: &str| queues.for_tenant(tenant).map(|queue| queue.name.clone()).collect::<Vec<_>>();
+    assert_eq!(usable("research"), ["backfill", "gpu"]);
+    assert_eq!(usable("finance"), ["backfill", "interactive", "nightly"]);
+    let default = |tenant: &str| access.tenant(tenant).unwrap().default_queue.as_deref();
+    assert_eq!((default("ingest"), default("research")), (Some("nightly"), Some("backfill")));
+    let kueue = queues.get("gpu").unwrap().kueue.clone().unwrap();
+    assert_eq!((kueue.local_queue.as_str(), kueue.priority_class.as_deref()), ("gpu", Some("spark-training")));
+    assert_eq!(queues.capacity.get(&Resource::Extended("nvidia.com/gpu".to_owned())), None, "Kueue shares them");
+}

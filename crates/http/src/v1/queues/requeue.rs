@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::{hold::changed, parsed};
 use crate::v1::{reply::Reply, submissions::document::Submission};
+use sparkgate_service::NewPlace;
 use sparkgate_submission::queues::PRIORITIES;
 use sparkgate_web::{
     id::Id,
@@ -18,7 +19,8 @@ use sparkgate_web::{
 /// Where a submission is to wait. One of the fields is required.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::v1) struct NewPlace {
+#[schema(as = NewPlace)]
+pub(in crate::v1) struct Place {
     /// Another queue that its tenant may use; without it, its present one.
     #[schema(example = "interactive")]
     queue: Option<String>,
@@ -27,13 +29,28 @@ pub(in crate::v1) struct NewPlace {
     priority: Option<i32>,
 }
 
+/// Returns the place that a request names.
+///
+/// # Errors
+/// It names none, or the priority isn't one.
+pub(super) fn new_place(queue: Option<String>, priority: Option<i32>) -> Result<NewPlace, Problem> {
+    if queue.is_none() && priority.is_none() {
+        return Err(Problem::new(Code::InvalidRequest, "The request names neither a queue nor a priority."));
+    }
+    if priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
+        let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
+        return Err(Problem::field("#/priority".to_owned(), reason));
+    }
+    Ok(NewPlace { queue, priority })
+}
+
 /// Move a submission that waits to another queue, or change its priority
 ///
 /// In the other queue it waits behind the submissions of its tenant that were accepted before it. The time that it may wait in its queue
 /// begins anew.
 #[utoipa::path(
     put, path = "/v1/submissions/{id}/queue", tag = "Queues", operation_id = "requeueSubmission", params(Id),
-    request_body = NewPlace,
+    request_body = Place,
     responses(
         SubmissionProblems,
         (status = 200, description = "It waits in this queue, with this priority", body = Submission),
@@ -48,15 +65,9 @@ pub(in crate::v1) async fn requeue(
     _: Query<NoParameters>,
     body: Bytes,
 ) -> Result<Reply<Submission>, Problem> {
-    let NewPlace { queue, priority } = parsed(&body, "a place in a queue")?;
-    if queue.is_none() && priority.is_none() {
-        return Err(Problem::new(Code::InvalidRequest, "The request names neither a queue nor a priority."));
-    }
-    if priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
-        let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
-        return Err(Problem::field("#/priority".to_owned(), reason));
-    }
-    let answer = state.service.queues.requeue(&caller, &id, queue.as_deref(), priority).await?;
+    let Place { queue, priority } = parsed(&body, "a place in a queue")?;
+    let place = new_place(queue, priority)?;
+    let answer = state.service.queues.requeue(&caller, &id, &place).await?;
     let is_moved = answer.changed;
     let submission = changed(&id, answer, "is moved")?;
     if !is_moved {
