@@ -211,6 +211,28 @@ async fn launches_wait_while_kueue_is_away_and_go_on_when_it_is_back(pool: PgPoo
 }
 
 #[sqlx::test]
+async fn launches_wait_while_the_webhook_of_kueue_is_away_and_quota_is_given_back(pool: PgPool) {
+    let (controller, _alone) = kueue_alone().await;
+    let world = World::alone(pool, Quota { cores: 4, ..Quota::default() }).await;
+    let first = world.submit(1).await;
+    let driver = world.driver(&first, 1).await;
+    world.play_running(&driver).await;
+    world.until(&first, 1, "RUNNING").await;
+
+    controller.serve_webhooks(false).await;
+    let second = world.submit(1).await;
+    let message = world.until_waiting(&second, "KueueUnavailable").await;
+    assert!(message.contains("creating the Workload") && message.contains("failed calling webhook"), "{message}");
+    world.play_end(&driver, 0).await;
+    world.until(&first, 1, "FINISHED").await;
+    world.until_no_workload().await;
+
+    controller.serve_webhooks(true).await;
+    world.until(&second, 1, "PENDING").await;
+    assert_eq!(world.workloads().await.len(), 1);
+}
+
+#[sqlx::test]
 async fn a_class_of_a_queue_decides_who_is_next(pool: PgPool) {
     let world = World::new(pool, 2).await;
     let class = create_priority(&world.admin, 100).await;

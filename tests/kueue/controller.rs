@@ -31,6 +31,8 @@ use tokio::{
 /// How long Kueue may take to become ready.
 const READY: Duration = Duration::from_secs(120);
 const NAMESPACE: &str = "kueue-system";
+/// A port where nothing listens.
+const CLOSED: u16 = 1;
 /// Kueue's own certificates would be for a Service, which doesn't exist here.
 const SECRET: &str = "unused";
 
@@ -122,6 +124,40 @@ impl Controller {
         let Some(mut process) = self.running.lock().unwrap().take() else { return };
         drop(process.stdin.take());
         process.wait().unwrap();
+    }
+
+    /// Lets the API server find Kueue's webhooks, or look for them where nothing listens. Kueue itself goes on.
+    pub(crate) async fn serve_webhooks(&self, is_served: bool) {
+        let admin = KubeApiserver::start().await.admin().await;
+        let port = if is_served { self.webhook } else { CLOSED };
+        for kind in ["mutating", "validating"] {
+            let collection = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations");
+            let found: Value = admin.request(Request::get(&collection).body(Vec::new()).unwrap()).await.unwrap();
+            for configuration in found["items"].as_array().unwrap() {
+                let mut hooks = configuration["webhooks"].clone();
+                for hook in hooks.as_array_mut().unwrap() {
+                    let url = hook["clientConfig"]["url"].as_str().unwrap();
+                    let (_, path) = url.trim_start_matches("https://").split_once('/').unwrap();
+                    hook["clientConfig"]["url"] = format!("https://127.0.0.1:{port}/{path}").into();
+                }
+                let path = format!("{collection}/{}", configuration["metadata"]["name"].as_str().unwrap());
+                let patch = json!({ "webhooks": hooks }).to_string().into_bytes();
+                let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+                admin.request::<Value>(request.body(patch).unwrap()).await.unwrap();
+            }
+        }
+        // The API server applies it a moment later.
+        let pod = json!({"metadata": {"name": "any"}, "spec": {"containers": [{"name": "any", "image": "any"}]}});
+        let deadline = Instant::now() + READY;
+        loop {
+            let request = Request::post("/api/v1/namespaces/default/pods?dryRun=All");
+            let request = request.header("content-type", "application/json").body(pod.to_string().into_bytes());
+            if admin.request::<Value>(request.unwrap()).await.is_ok() == is_served {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the API server doesn't apply the webhooks' address");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 
     async fn is_ready(&self) -> bool {

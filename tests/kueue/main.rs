@@ -7,4 +7,5 @@ mod controller;
 mod eviction;
 mod file;
 mod pods;
+mod room;
 mod world;

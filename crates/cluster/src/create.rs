@@ -1,13 +1,15 @@
 //! Creates a driver's objects. Objects are created, never applied: an apply could recreate a driver that has ended.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::{DynamicObject, PostParams};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     answer::nothing_of_kubernetes,
+    call::call,
     cluster::Cluster,
     error::Error,
-    manifest_object::{Answer, ManifestObject, Members, unreadable},
+    manifest_object::{Answer, ManifestObject, Members, TIMEOUT, unreadable},
     observe::observation_of,
     slim_pod::SlimPod,
 };
@@ -32,6 +34,17 @@ impl Cluster {
             created.and_then(|pod| observation_of(&pod, (id.clone(), attempt), self.installation.as_deref()));
         // An answer without a uid isn't the API server's, and then the pod may not exist.
         observed.ok_or_else(|| nothing_of_kubernetes(action))
+    }
+
+    /// Returns the refusal if the quotas of the namespace have no room for a driver pod now; nothing is created. Any other answer isn't
+    /// judged here: the creation gets it, too.
+    pub async fn lack_of_room(&self, namespace: &str, pod: &RawValue) -> Result<Option<Error>, Error> {
+        let part = ManifestObject::new(namespace, pod)?;
+        let object: DynamicObject = serde_json::from_str(pod.get()).map_err(|error| unreadable("pod", &error))?;
+        let how = PostParams { dry_run: true, ..PostParams::default() };
+        let action = format!("looking for room for the driver pod {}", part.place());
+        let answer = call(action, TIMEOUT, part.api(self).create(&how, &object)).await;
+        Ok(answer.err().filter(|error| matches!(error, Error::QuotaExceeded { .. })))
     }
 
     /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a

@@ -11,6 +11,7 @@
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
 //! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored. May create what starts no driver and is found by a sweep |
+//! | `withdraw` | under the claim, after the quota of the namespace had no room for the attempt | gives back what `resolve` took elsewhere, unless a pod of the attempt exists; the next try takes it again |
 //!
 //! A port that has nothing to do returns `None`, which costs nothing.
 //!
@@ -64,6 +65,11 @@ pub trait Attachment: Send + Sync {
     fn resolve<'a>(&'a self, _: &'a Attempt<'a>, _: &'a mut Manifest) -> Step<'a, Resolution> {
         None
     }
+
+    /// Gives back what `resolve` took for an attempt that now waits for room in its namespace.
+    fn withdraw<'a>(&'a self, _: &'a Attempt<'a>) -> Step<'a, ()> {
+        None
+    }
 }
 
 /// The clean-up of what a feature keeps.
@@ -110,6 +116,8 @@ pub enum Resolution {
     Wait(Wait),
     /// Not now, and this is no failure: a queue holds the attempt back. It is tried again when the queue says so, or some time later.
     Held(Wait),
+    /// Not now: the quota of the namespace has no room, with the API server's message.
+    NoRoom(String),
     /// Never: the submission ends.
     Refused(NoLaunch),
 }
@@ -212,6 +220,16 @@ impl Attachments {
             }
         }
         Ok(Resolution::Ready)
+    }
+
+    /// # Errors
+    /// The first; the others are called nevertheless.
+    pub async fn withdraw(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
+        let mut withdrawn = Ok(());
+        for step in self.each().filter_map(|one| one.withdraw(attempt)) {
+            withdrawn = withdrawn.and(step.await);
+        }
+        withdrawn
     }
 }
 

@@ -85,18 +85,15 @@ impl Kueue {
         let Some(kueue) = self.api().await? else {
             return Err(held(MISSING, "the cluster serves no API of Kueue that this release knows: install Kueue"));
         };
-        let found = match attempt.is_begun {
-            true => kueue.workload(attempt.namespace, attempt.pod).await?,
-            false => None,
-        };
+        let found = kueue.workload(attempt.namespace, attempt.pod).await?;
         if attempt.is_begun && found.is_none() {
             // The driver was created before its queue became one of Kueue, or it is ended because its Workload was deleted.
             return Ok(());
         }
         let (executors, limit) = asked(executors_of(manifest)?)?;
         let workload = match found {
-            Some(workload) => workload,
-            None => self.workload(&kueue, queue, attempt, manifest, executors).await?,
+            Some(workload) if attempt.is_begun => workload,
+            found => self.workload(&kueue, queue, attempt, manifest, (found, executors)).await?,
         };
         let admission = self.admission(&kueue, attempt, workload).await?;
         let overlay = overlay(&kueue, &admission, limit).await?;
@@ -112,8 +109,50 @@ impl Kueue {
         Ok(())
     }
 
-    /// Creates the `Workload` of an attempt of which nothing else exists, and returns it.
+    /// Gives the quota of an attempt back that waits for room in its namespace. A pod of it may exist although its launch failed.
+    pub(super) async fn give_back(&self, attempt: &Attempt<'_>) -> Result<(), ClusterError> {
+        let &Attempt { id, number, namespace, pod, .. } = attempt;
+        let Some(kueue) = self.api().await? else { return Ok(()) };
+        let Some(workload) = kueue.workload(namespace, pod).await? else { return Ok(()) };
+        if kueue.pods_of(namespace, id, number).await?.live > 0 {
+            return Ok(());
+        }
+        tracing::debug!(submission = %id, attempt = number, "the Workload is deleted: the namespace has no room for the driver");
+        kueue.delete_workload(namespace, &workload).await
+    }
+
+    /// Returns the `Workload` of an attempt of which nothing else exists. It is created if there is none yet, and if the namespace has
+    /// room for the driver: otherwise others can use the quota.
     async fn workload(
+        &self,
+        kueue: &kueue::Kueue,
+        queue: &KueueQueue,
+        attempt: &Attempt<'_>,
+        manifest: &Manifest,
+        (found, executors): (Option<Workload>, Option<Executors>),
+    ) -> Result<Workload, Stop> {
+        let &Attempt { id, number, namespace, .. } = attempt;
+        if !self.namespaces().contains(namespace) {
+            let message = format!(
+                "no tenant that may use its queue lists the namespace {namespace}: add it to the tenant, or to --namespaces"
+            );
+            return Err(held(PendingReason::Misconfigured.as_str(), message));
+        }
+        let workload = match found.filter(|there| there.submission == *id && there.attempt == number) {
+            Some(there) => there,
+            None => self.create(kueue, queue, attempt, manifest, executors).await?,
+        };
+        let local_queue = &queue.local_queue;
+        // Its queue was renamed in the access file, or the submission was moved.
+        if workload.local_queue != *local_queue && matches!(workload.state, WorkloadState::Pending { .. }) {
+            kueue.delete_workload(namespace, &workload).await?;
+            let message = format!("the Workload leaves the LocalQueue {} for {local_queue}", workload.local_queue);
+            return Err(held(PendingReason::Unseen.as_str(), message));
+        }
+        Ok(workload)
+    }
+
+    async fn create(
         &self,
         kueue: &kueue::Kueue,
         queue: &KueueQueue,
@@ -122,14 +161,11 @@ impl Kueue {
         executors: Option<Executors>,
     ) -> Result<Workload, Stop> {
         let &Attempt { id, number, namespace, pod, .. } = attempt;
-        if !self.namespaces().contains(namespace) {
-            let message = format!(
-                "no tenant that may use its queue lists the namespace {namespace}: add it to the tenant, or to --namespaces"
-            );
-            return Err(held(PendingReason::Misconfigured.as_str(), message));
-        }
         let driver: Value = serde_json::from_str(manifest.pod.get())
             .map_err(|error| NoLaunch::unreadable(format!("the stored objects can't be read: {error}")))?;
+        if let Some(full) = self.cluster.lack_of_room(namespace, &manifest.pod).await? {
+            return Err(Stop::Resolution(Box::new(Resolution::NoRoom(error_chain(&full)))));
+        }
         let priority_class = match &queue.priority_class {
             None => None,
             Some(class) => match kueue.priority(class).await? {
@@ -140,25 +176,17 @@ impl Kueue {
                 }
             },
         };
-        let local_queue = &queue.local_queue;
         let request = WorkloadRequest {
             id,
             attempt: number,
             namespace,
             name: pod,
-            local_queue,
+            local_queue: &queue.local_queue,
             priority_class,
             driver: &driver,
             executors,
         };
-        let workload = kueue.create_workload(&request).await?;
-        // Its queue was renamed in the access file, or the submission was moved.
-        if workload.local_queue != *local_queue && matches!(workload.state, WorkloadState::Pending { .. }) {
-            kueue.delete_workload(namespace, &workload).await?;
-            let message = format!("the Workload leaves the LocalQueue {} for {local_queue}", workload.local_queue);
-            return Err(held(PendingReason::Unseen.as_str(), message));
-        }
-        Ok(workload)
+        Ok(kueue.create_workload(&request).await?)
     }
 
     /// Returns what Kueue has admitted.

@@ -2,7 +2,7 @@
 //!
 //! | part | work |
 //! |---|---|
-//! | `launch` | under the claim of an attempt: creates its `Workload`, holds the launch until it is admitted, and places the pods as Kueue says |
+//! | `launch` | under the claim of an attempt: creates its `Workload`, holds the launch until it is admitted, places the pods as Kueue says, and deletes it while the namespace has no room for the driver |
 //! | `follow` | one replica for all: asks again when Kueue has decided, tells it that pods run, ends drivers whose quota it takes back, deletes `Workload`s without pods |
 //!
 //! A `Workload` starts no driver: an attempt is launched only under its claim, which reads the `Workload` again. So one that is created
@@ -96,6 +96,11 @@ impl Attachment for Kueue {
     fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
         let queue = self.queue_of(attempt)?;
         Some(async move { Ok(self.admit(&queue, attempt, manifest).await) }.boxed())
+    }
+
+    fn withdraw<'a>(&'a self, attempt: &'a Attempt<'a>) -> Step<'a, ()> {
+        self.queue_of(attempt)?;
+        Some(async move { Ok(self.give_back(attempt).await?) }.boxed())
     }
 }
 

@@ -7,11 +7,12 @@ use std::{
 
 /// The layer that is a folder of the root package; the others are crates.
 const FOLDER: &str = "app";
+const KUEUE: &str = "docs/operate/kueue.md";
 
-/// Returns the documents whose claims name tests and files: the map, the rules, the guarantees, and the pages of the internals.
+/// Returns the documents whose claims name tests and files: the map, the rules, the guarantees, Kueue, and the pages of the internals.
 fn documents(root: &Path) -> Vec<PathBuf> {
     let pages = fs::read_dir(root.join("docs/internals")).unwrap().map(|entry| entry.unwrap().path());
-    let others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/operate/reliability.md"];
+    let others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/operate/reliability.md", KUEUE];
     pages.chain(others.map(|page| root.join(page))).collect()
 }
 
@@ -35,6 +36,23 @@ fn every_test_that_a_document_names_exists() {
         }
     }
     assert!(named >= 100, "only {named} found: is the pattern still correct?");
+}
+
+/// Each situation that was tried with Kueue is a row of its page.
+#[test]
+fn the_page_of_kueue_has_a_row_for_each_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join(KUEUE)).unwrap();
+    let mut missing = Vec::new();
+    for part in ["admission", "eviction", "pods", "room"] {
+        let name = format!("tests/kueue/{part}.rs");
+        let code = fs::read_to_string(root.join(&name)).unwrap();
+        let tests = code.split("#[sqlx::test]\nasync fn ").skip(1).map(|rest| rest.split('(').next().unwrap());
+        let rows: Vec<_> = tests.map(|test| format!("| `{name}::{test}` |")).collect();
+        assert!(rows.len() > 1, "{name}: is the pattern still correct?");
+        missing.extend(rows.into_iter().filter(|row| !page.contains(row)));
+    }
+    assert!(missing.is_empty(), "{KUEUE} has no row that ends with {missing:?}");
 }
 
 /// The map and the internals leave out what the table of the layers says: `store/claim.rs` is `crates/store/src/claim.rs`.

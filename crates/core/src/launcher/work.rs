@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Launcher, SLOTS, attempts::Objects, under_way::Whose};
 use crate::{
-    effects::{Claim, Stopped, Subject},
+    effects::{Claim, Stopped, Subject, circuit_breaker::Failure},
     home_cluster::FRESH,
     ports::{Attempt, NoLaunch, Resolution, Wait},
 };
@@ -181,13 +181,17 @@ impl Launcher {
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
         let Objects { mut manifest, pod, mut fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
+        let (queue, is_begun) = (claimed.queue.as_deref(), claimed.pod_uid.is_some());
+        let about = Attempt { id, number: *attempt, namespace, queue, pod: &pod, is_begun };
         if claimed.task == Task::Launch && fault.is_none() {
-            let (queue, is_begun) = (claimed.queue.as_deref(), claimed.pod_uid.is_some());
-            let about = Attempt { id, number: *attempt, namespace, queue, pod: &pod, is_begun };
             match self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)? {
                 Resolution::Ready => {}
                 Resolution::Wait(wait) => return Err(Stopped::Waits(wait)),
                 Resolution::Held(wait) => return Err(Stopped::Held(wait)),
+                Resolution::NoRoom(why) => {
+                    self.effects.breakers.failed(namespace, true, Failure::Full, None);
+                    return Ok(Settled::Postponed(Obstacle::Quota, why));
+                }
                 Resolution::Refused(why) => fault = Some(why),
             }
         }
@@ -206,7 +210,13 @@ impl Launcher {
         let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, held: true, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,
-            (Task::Launch, None) => self.effects.run(&subject, Launch::begin(job)).await,
+            (Task::Launch, None) => {
+                let settled = self.effects.run(&subject, Launch::begin(job)).await?;
+                if matches!(settled, Settled::Postponed(Obstacle::Quota, _)) {
+                    self.attachments.withdraw(&about).await.map_err(Stopped::Store)?;
+                }
+                Ok(settled)
+            }
             (Task::Launch, Some(NoLaunch { reason, message })) => {
                 tracing::warn!(submission = %id, reason, "not launched: {message}");
                 self.effects.run(&subject, Launch::refuse(job, reason, message)).await
