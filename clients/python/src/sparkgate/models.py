@@ -690,7 +690,7 @@ class PlaceFilter(Document):
     """Only submissions that were accepted before this time (RFC 3339), or this date (its begin in UTC)."""
     id: str | None = None
     """Prefix of the id."""
-    labels: dict[str, str] | None = None
+    labels: dict[str, str] | None = {}
     """All of them must match."""
     name: str | None = None
     """Prefix of the name."""
@@ -699,7 +699,7 @@ class PlaceFilter(Document):
     queue: str | None = None
     spark_version: str | None = Field(None, alias="sparkVersion")
     """A Spark release such as `4.1.4`, or a line, `4.1`."""
-    state: list[SubmissionState] | None = None
+    state: list[SubmissionState] | None = []
     """Any of these states."""
     tenant: str | None = None
 
