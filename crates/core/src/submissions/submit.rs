@@ -37,7 +37,7 @@ struct Checked<'a> {
     prepared: PreparedSubmission,
     owner: String,
     bounds: TenantBounds,
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Fingerprint,
 }
 
 /// What became of a request under one number.
@@ -123,11 +123,7 @@ impl Submissions {
         mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
-        // Only a request with an idempotency key is recognized when it is repeated, and its digest costs as much as its parsing.
-        let fingerprint = match options.idempotency_key {
-            Some(_) => Some(Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?),
-            None => None,
-        };
+        let fingerprint = Fingerprint::of(&mut request, &options, &self.installation.key_for("fingerprints"))?;
         let secrets = redaction::secrets_of(&request);
         let span = Span::child("submit", SpanKind::Internal, || []);
         let accepted = span.enter(self.accept(caller, request, options, fingerprint)).await;
@@ -150,7 +146,7 @@ impl Submissions {
         caller: &Session,
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
-        fingerprint: Option<Fingerprint>,
+        fingerprint: Fingerprint,
     ) -> Result<Accepted, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
@@ -160,7 +156,7 @@ impl Submissions {
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.find_by_key(&space, key).await?
         {
-            return replay(found, &before, fingerprint.as_ref(), key, remarks.warnings);
+            return replay(found, &before, &fingerprint, key, remarks.warnings);
         }
         let TenantLimits { queued, record_bytes, .. } = rules.tenant.limits;
         let bounds = TenantBounds { queued, record_bytes };
@@ -192,7 +188,7 @@ impl Submissions {
                 }
                 sparkgate_store::Accepted::SameKey(found, before) => {
                     let key = prepared.options.idempotency_key.as_deref().unwrap_or_default();
-                    return replay(found, &before, checked.fingerprint.as_ref(), key, remarks.warnings);
+                    return replay(found, &before, &checked.fingerprint, key, remarks.warnings);
                 }
                 sparkgate_store::Accepted::SameClientId(by) => {
                     let client_id = prepared.options.client_id.take().unwrap_or_default();
@@ -240,7 +236,11 @@ impl Submissions {
             options: prepared.options.kept(),
             bounds: checked.bounds,
             queue,
-            fingerprint: checked.fingerprint.as_ref().map(|digest| digest.stored().to_vec()).unwrap_or_default(),
+            // Only a repeated key needs it, and it would tell whether a guessed secret is right.
+            fingerprint: match &prepared.options.idempotency_key {
+                Some(_) => checked.fingerprint.stored().to_vec(),
+                None => Vec::new(),
+            },
             drawn,
             origins: origins(prepared, rules),
             request: mem::take(&mut prepared.request.request),
@@ -338,14 +338,8 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(
-    found: Found,
-    before: &[u8],
-    now: Option<&Fingerprint>,
-    key: &str,
-    warnings: Vec<String>,
-) -> Result<Accepted, Error> {
-    if now.is_some_and(|now| now.is_of(before)) {
+fn replay(found: Found, before: &[u8], now: &Fingerprint, key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
+    if now.is_of(before) {
         tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true, warnings });
     }
