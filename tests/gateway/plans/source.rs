@@ -28,6 +28,8 @@ const NOT_OF_LOOPS: &[(&str, &str)] = &[
     ("kill.rs", "count(*), max(number)"),
     ("livy.rs", ""),
     ("overview.rs", ""),
+    ("queues/hold.rs", "max(number) FROM moved"),
+    ("queues/requeue.rs", "LIMIT (SELECT places FROM room)"),
     ("queues/standing.rs", ""),
     ("submissions/list.rs", ""),
     ("usage.rs", "(max(core_hour)"),
