@@ -162,7 +162,7 @@ fn status_and_list_say_what_a_submission_waits_for() {
     let page = include_str!("../../../docs/use/client.md").replace("nightly", "night");
     let (_, shown) = page.split_once("$ sparkgate status 20260102\n").unwrap();
     let shown = shown.split("```").next().unwrap().lines().filter(|line| *line != "…");
-    assert_eq!(shown.clone().count(), 3);
+    assert_eq!(shown.clone().count(), 2);
     for line in shown {
         assert!(ended.stdout.lines().any(|said| said.trim_end() == line), "{line}: {}", ended.stdout);
     }
