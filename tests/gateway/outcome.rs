@@ -6,6 +6,7 @@ use sparkgate::{
     cluster::{Cluster, WatchReport},
     submission::{DriverState, engine::Found},
 };
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 
 use crate::world::{World, eventually};
@@ -32,7 +33,7 @@ async fn an_end_that_the_database_lost_is_recorded_again(pool: PgPool) {
     world.service.events.publish().await.unwrap();
     world.until(&id, DriverState::Finished).await;
     // Claims and leases of the lost history are void. Rows of sessions that have ended are deleted now and then.
-    eventually(|| async {
+    until("the replica has another session", async || {
         let after: Vec<String> = sqlx::query_scalar(sessions).fetch_all(&world.pool).await.unwrap();
         after.iter().any(|session| !before.contains(session))
     })
