@@ -7,6 +7,7 @@ mod browser;
 mod catch_panic;
 mod change;
 mod compression;
+mod connect;
 mod console;
 mod cookies;
 mod counted_bytes;
@@ -44,6 +45,7 @@ mod tasks;
 mod time_limit;
 mod v1;
 
+pub use connect::connect_listener;
 pub use health::management_router;
 pub use openapi::openapi;
 pub use router::{files_listener, livy_listener, router, spark_listener};
