@@ -61,7 +61,10 @@ impl Connect {
         }
         let (id, is_new) = match submissions.submit(caller, request, options, ()).await {
             Ok(accepted) => (accepted.submission.id, true),
-            Err(Error::NameTaken { by, .. }) => (by, false),
+            Err(Error::NameTaken { by, .. }) => {
+                caller.changes_nothing();
+                (by, false)
+            }
             Err(error) => return Err(error),
         };
         let session = self.store.all().connect_session(&id).await?;
