@@ -134,10 +134,14 @@ async fn an_open_session_is_used_again_by_its_name_and_its_end_frees_the_name(po
     assert_eq!((ended.status, &ended.json()["state"]), (202, &json!("ENDED")), "{}", ended.body);
     let next = open(&place, &place.key, &named("notebook")).await;
     assert_eq!(next.status, 201, "{}", next.body);
+    // A driver that is being killed has lost its name, too.
+    place.set(next.json()["id"].as_str().unwrap(), "state = 'KILLING'").await;
+    let last = open(&place, &place.key, &named("notebook")).await;
+    assert_eq!(last.status, 201, "{}", last.body);
     let listed = place.world.get(&place.key, "/v1/sessions").await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
     let all = place.world.get(&place.key, "/v1/sessions?all=true").await.json();
-    assert_eq!(all["items"].as_array().unwrap().len(), 3, "{all}");
+    assert_eq!(all["items"].as_array().unwrap().len(), 4, "{all}");
 }
 
 #[sqlx::test]

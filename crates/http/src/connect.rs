@@ -1,6 +1,6 @@
 //! The address for clients of Spark Connect: authenticates their requests, and hands them to the sessions.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -9,6 +9,7 @@ use axum::{
     http::{StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
+use tokio::time::sleep;
 
 use super::{
     authn::{bearer, only},
@@ -17,6 +18,8 @@ use super::{
 use sparkgate_metrics::metrics;
 use sparkgate_service::{Authenticated, ConnectCode, ConnectStatus, Credentials, Service, Session, Unauthenticated};
 
+/// When the credentials of a request under way are checked first.
+const LOOK: Duration = Duration::from_secs(15);
 const NOT_HTTP2: &str =
     "This address serves Spark Connect, which is gRPC over HTTP/2. The API of Sparkgate is at another address.\n";
 
@@ -32,7 +35,12 @@ async fn answer(service: &Arc<Service>, request: Request) -> Response {
     }
     let response = match caller(service, &request).await {
         Ok(caller) => {
-            let until = service.authenticator.clone().end_of(caller.clone());
+            let end = service.authenticator.clone().end_of(caller.clone());
+            // They were valid just now, and most requests are over soon.
+            let until = async move {
+                sleep(LOOK).await;
+                end.await;
+            };
             service.connect.relay(&caller, request, Box::pin(until)).await
         }
         Err(status) => sparkgate_service::refused_by_connect(&status),

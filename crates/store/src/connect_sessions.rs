@@ -7,12 +7,12 @@ use sqlx::{Postgres, QueryBuilder};
 
 use super::{
     error::{Error, within},
-    row::{ends, parse, readable},
+    row::{ends, parse, readable, words},
     scoped::Scoped,
     store::Store,
     submissions::{COLUMNS, Row as SubmissionRow, Submission},
 };
-use sparkgate_submission::SubmissionId;
+use sparkgate_submission::{State, SubmissionId};
 
 /// The columns of a session beside those of its submission.
 const OWN: &str = "session_name, idle_timeout, ready_at, used_at, idled_at, token_digest";
@@ -89,7 +89,12 @@ impl TryFrom<Row> for ConnectSession {
     }
 }
 
-/// The condition that the submission of the row `c` has ended, or that there is none, although there was time to accept it.
+/// Returns the states in which a session can't be used any more.
+fn over() -> Vec<&'static str> {
+    [ends(), words([State::Killing])].concat()
+}
+
+/// The condition that the submission of the row `c` has ended, or will, or that there is none, although there was time to accept it.
 const HAS_ENDED: &str = "(EXISTS (SELECT FROM submissions s WHERE s.id = c.submission_id AND s.state = ANY($1))
     OR c.created_at < clock_timestamp() - interval '2 minutes'
         AND NOT EXISTS (SELECT FROM submissions s WHERE s.id = c.submission_id))";
@@ -102,7 +107,7 @@ impl Store {
         let ended = format!(
             "UPDATE connect_sessions c SET ended_at = clock_timestamp() WHERE c.tenant = $2 AND c.ended_at IS NULL AND {HAS_ENDED}"
         );
-        let ended = sqlx::query(sqlx::AssertSqlSafe(ended)).bind(ends()).bind(new.tenant);
+        let ended = sqlx::query(sqlx::AssertSqlSafe(ended)).bind(over()).bind(new.tenant);
         within(action, ended.execute(&mut *connection)).await?;
         let stored = sqlx::query_scalar(
             "INSERT INTO connect_sessions (submission_id, tenant, principal, name, idle_timeout)
@@ -198,7 +203,7 @@ impl Store {
         let ended = format!(
             "UPDATE connect_sessions c SET ended_at = clock_timestamp() WHERE c.ended_at IS NULL AND {HAS_ENDED}"
         );
-        let ended = sqlx::query(sqlx::AssertSqlSafe(ended)).bind(ends()).execute(&self.patient);
+        let ended = sqlx::query(sqlx::AssertSqlSafe(ended)).bind(over()).execute(&self.patient);
         within(action, ended).await?;
         // Ids begin with the time of their submission.
         let forgotten = sqlx::query(
@@ -240,7 +245,7 @@ impl Scoped {
         let mut query = self.connect_sessions_where();
         query.push(" AND s.principal = ").push_bind(principal.to_owned());
         query.push(" AND session_name = ").push_bind(name.to_owned());
-        query.push(" AND s.state <> ALL(").push_bind(ends()).push(") ORDER BY number DESC LIMIT 1");
+        query.push(" AND s.state <> ALL(").push_bind(over()).push(") ORDER BY number DESC LIMIT 1");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         row.map(ConnectSession::try_from).transpose()
     }
@@ -251,7 +256,7 @@ impl Scoped {
         let mut connection = self.store.for_long_read(action).await?;
         let mut query = self.connect_sessions_where();
         if !all {
-            query.push(" AND s.state <> ALL(").push_bind(ends()).push(")");
+            query.push(" AND s.state <> ALL(").push_bind(over()).push(")");
         }
         query.push(" ORDER BY number DESC LIMIT ").push_bind(LISTED);
         let rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
