@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Connect,
+    body::{BoxError, RelayBody},
     open::{ended, waiting},
-    relay::{self, BoxError, Held, RelayBody},
+    relay::{self, Held},
     status::{Code, Status, is_grpc},
     token,
 };

@@ -12,6 +12,7 @@
 //! which no client gets.
 
 mod attach;
+mod body;
 mod door;
 mod idle;
 mod open;
@@ -36,9 +37,9 @@ use sparkgate_metrics::{metrics, text};
 use sparkgate_store::Store;
 use sparkgate_submission::{Installation, SubmissionId};
 
+pub use body::RelayBody;
 pub use door::{SESSION, refused};
 pub use open::{OpenSession, SessionState};
-pub use relay::RelayBody;
 pub use status::{Code, Status};
 
 /// How long the address of a driver is used without asking the API server again.

@@ -10,7 +10,7 @@ use http::{
     header::{CONTENT_TYPE, TE, USER_AGENT},
     uri::{PathAndQuery, Scheme},
 };
-use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::{
     body::{Body, Frame, Incoming},
     client::conn::http2::{self, SendRequest},
@@ -24,15 +24,11 @@ use tokio::{
 
 use super::{
     Connect,
+    body::{BoxError, RelayBody},
     status::{STATUS, Status, is_grpc},
 };
 use sparkgate_common::tenant_slots::TenantSlot;
 use sparkgate_submission::SubmissionId;
-
-/// What breaks a body off.
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-/// The body of a response.
-pub type RelayBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// How long a driver, which is in the same network, may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use http::{
 use http_body_util::{BodyExt, Empty};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::relay::RelayBody;
+use super::body::RelayBody;
 
 /// The media type of gRPC over HTTP/2.
 pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
