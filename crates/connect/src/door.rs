@@ -190,7 +190,9 @@ mod tests {
     fn a_request_names_one_session() {
         let code = |values: &[&str]| {
             let mut headers = HeaderMap::new();
-            values.iter().for_each(|value| drop(headers.append(SESSION, HeaderValue::from_str(value).unwrap())));
+            for value in values {
+                headers.append(SESSION, HeaderValue::from_str(value).unwrap());
+            }
             session_of(&headers).map_err(|status| status.code)
         };
         assert_eq!(code(&["driver-20260102030405-0001"]).unwrap().as_str(), "driver-20260102030405-0001");

@@ -53,7 +53,7 @@ impl Connect {
         caller.require(Action::Submit)?;
         let (request, options) = self.completed(request, options);
         let name = options.session.as_ref().map(|session| session.name.clone()).unwrap_or_default();
-        if request.spark_properties.get("spark.kubernetes.namespace").is_none()
+        if !request.spark_properties.contains_key("spark.kubernetes.namespace")
             && let Some(session) = self.own(caller, &name).await?
         {
             caller.changes_nothing();

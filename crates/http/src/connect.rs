@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    extract::Request,
+    extract::{Request, State},
     http::{StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
@@ -23,15 +23,14 @@ const NOT_HTTP2: &str =
 
 /// Returns the router of the port for clients of Spark Connect. It serves nothing else.
 pub fn connect_listener(service: Service) -> Router {
-    let service = Arc::new(service);
-    Router::new().fallback(async move |request: Request| answer(&service, request).await)
+    Router::new().fallback(answer).with_state(Arc::new(service))
 }
 
-async fn answer(service: &Arc<Service>, request: Request) -> Response {
+async fn answer(State(service): State<Arc<Service>>, request: Request) -> Response {
     if request.version() != Version::HTTP_2 {
         return (StatusCode::HTTP_VERSION_NOT_SUPPORTED, NOT_HTTP2).into_response();
     }
-    let response = match caller(service, &request).await {
+    let response = match caller(&service, &request).await {
         Ok(caller) => {
             let end = service.authenticator.clone().end_of(caller.clone());
             // They were valid just now, and most requests are over soon.

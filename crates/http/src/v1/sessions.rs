@@ -56,9 +56,8 @@ pub(super) async fn open(
     let settings = state.service.connect.settings().clone();
     let (request, options) = document::parse(&body, caller.spark_lines().newest(), settings.idle_timeout)?;
     let service = state.service.clone();
-    let opened =
-        to_its_end(async move { Ok(service.connect.open(&service.submissions, &caller, request, options).await?) });
-    let (session, is_new) = opened.await?;
+    let opened = async move { service.connect.open(&service.submissions, &caller, request, options).await };
+    let (session, is_new) = to_its_end(opened).await?;
     let document = ConnectSession::new(session, &settings, host.0.as_deref());
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(Reply::ok(document).with_status(status).into_response())
