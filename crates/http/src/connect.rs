@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{StatusCode, Version, header},
+    http::{StatusCode, Version, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use tokio::time::sleep;
@@ -30,7 +30,9 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     if request.version() != Version::HTTP_2 {
         return (StatusCode::HTTP_VERSION_NOT_SUPPORTED, NOT_HTTP2).into_response();
     }
-    let response = match caller(&service, &request).await {
+    // A body can't be shared by threads, as a request that is authenticated is.
+    let (parts, body) = request.into_parts();
+    let response = match caller(&service, &parts).await {
         Ok(caller) => {
             let end = service.authenticator.clone().end_of(caller.clone());
             // They were valid just now, and most requests are over soon.
@@ -38,7 +40,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
                 sleep(LOOK).await;
                 end.await;
             };
-            service.connect.relay(&caller, request, Box::pin(until)).await
+            service.connect.relay(&caller, Request::from_parts(parts, body), Box::pin(until)).await
         }
         Err(status) => sparkgate_service::refused_by_connect(&status),
     };
@@ -46,9 +48,9 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
 }
 
 /// Authenticates a request, and counts it towards the limits of its caller.
-async fn caller(service: &Service, request: &Request) -> Result<Session, ConnectStatus> {
-    let headers = request.headers();
-    let peer = request.extensions().get::<Peer>();
+async fn caller(service: &Service, request: &Parts) -> Result<Session, ConnectStatus> {
+    let headers = &request.headers;
+    let peer = request.extensions.get::<Peer>();
     let address = peer.map(Peer::client);
     let credentials = Credentials {
         bearer: bearer(headers),
