@@ -84,7 +84,7 @@ async fn many_lists_at_the_same_time_miss_nothing_and_see_nothing_foreign(pool: 
     let tenants = ["red", "blue"];
     let (ended, read, one_read) = (AtomicBool::new(false), AtomicUsize::new(0), Notify::new());
     let submit = async {
-        for round in 0..40 {
+        for round in 0..60 {
             let id = world.submit(&admin, tenants[round % 2]).await;
             known[round % 2].lock().await.push(id);
             // A list for each submission, however fast the machine submits: no list grows beyond one page.
@@ -94,14 +94,10 @@ async fn many_lists_at_the_same_time_miss_nothing_and_see_nothing_foreign(pool: 
         }
         ended.store(true, SeqCst);
     };
-    let lists = join_all((0..8).map(async |number| {
+    let lists = join_all((0..20).map(async |number| {
         while !ended.load(SeqCst) {
             let before = known[number % 2].lock().await.clone();
             let answer = world.get(&keys[number % 2], &format!("{ROWS}?limit=500")).await;
-            // A database that is busy with other tests answers later; nothing is shown meanwhile.
-            if answer.status == 503 {
-                continue;
-            }
             assert_eq!(answer.status, 200, "{answer:?}");
             let body = answer.body;
             let shown = ids(&body);
