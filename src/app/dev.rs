@@ -118,6 +118,7 @@ fn gateway(
     ];
     let mut gateway = Serve::from_flags(flags)?;
     gateway.http.livy_listen = settings.livy_listen;
+    gateway.http.connect_listen = settings.connect_listen;
     gateway.spark_ui = settings.spark_ui.clone();
     let user = settings.spark.spark_user.clone().unwrap_or_else(person);
     gateway.spark = Spark { spark_user: Some(user), ..settings.spark.clone() };

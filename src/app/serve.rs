@@ -103,7 +103,11 @@ async fn run_traced(
     let tls = server.tls.clone();
     // Before any work: an address that is taken ends the process at once.
     let mut others = Vec::new();
-    for (kind, address) in [(Other::Livy, settings.http.livy_listen), (Other::Files, settings.http.files_listen)] {
+    for (kind, address) in [
+        (Other::Livy, settings.http.livy_listen),
+        (Other::Files, settings.http.files_listen),
+        (Other::Connect, settings.http.connect_listen),
+    ] {
         if let Some(address) = address {
             others.push((kind, listen(address).await?, server.clone()));
         }
@@ -126,6 +130,7 @@ async fn run_traced(
 enum Other {
     Livy,
     Files,
+    Connect,
 }
 
 impl Parts {
@@ -165,6 +170,10 @@ impl Parts {
                 Other::Files => {
                     tracing::info!("signed URLs of files are served on {address}");
                     ("files listener", sparkgate_http::files_listener(service.clone(), http.clone()))
+                }
+                Other::Connect => {
+                    tracing::info!("sessions of Spark Connect are served on {address}");
+                    ("connect listener", sparkgate_http::connect_listener(service.clone()))
                 }
             };
             tasks.spawn(named(name, sparkgate_server::serve(listener, router, server, stop.clone())));

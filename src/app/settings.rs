@@ -2,6 +2,7 @@
 
 mod clean_up;
 mod config;
+mod connect;
 mod dev;
 mod file;
 mod files;

@@ -30,6 +30,7 @@ mod replicas;
 mod restarts;
 mod retries;
 mod rights;
+mod sessions;
 mod spark_lines;
 mod submitter;
 mod usage;

@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use sparkgate::{
     access::{Grant, Principal, Provider, Role},
     files::FileStore,
-    service::{AccessFile, CleanUpSettings, FileSettings, Pace, Service, Session, Setup},
+    service::{AccessFile, CleanUpSettings, ConnectSettings, FileSettings, Pace, Service, Session, Setup},
     spark::{CreateSubmissionRequest, SparkVersion},
     store::{DatabaseSettings, Drawn, Store},
 };
@@ -101,7 +101,8 @@ async fn service(store: Store) -> (Service, (NamedTempFile, tempfile::TempDir)) 
         pace: Pace::SLOWEST,
     };
     let files = Some((objects, settings));
-    let setup = Setup { files, ..Setup::from(file) };
+    let connect = ConnectSettings { listen: Some(([127, 0, 0, 1], 0).into()), ..ConnectSettings::default() };
+    let setup = Setup { files, connect, ..Setup::from(file) };
     (in_memory::started(store, in_memory::cluster(), setup).await, (access, dir))
 }
 

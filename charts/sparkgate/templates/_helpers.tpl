@@ -70,6 +70,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- regexFind "[0-9]+$" (index .Values.settings "livy-listen" | default "") }}
 {{- end }}
 
+{{/* The port of clients of Spark Connect, if there is one. */}}
+{{- define "sparkgate.connectPort" -}}
+{{- regexFind "[0-9]+$" (index .Values.settings "connect-listen" | default "") }}
+{{- end }}
+
 {{/* The port of signed URLs of files, for drivers and executors, if files can be uploaded. */}}
 {{- define "sparkgate.filesPort" -}}
 {{- if index .Values.settings "files-url" }}

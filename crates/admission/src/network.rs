@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::{gateway::GatewayAccount, object::Object};
 
-/// Returns the policy that lets drivers and executors of a namespace reach each other, the gateway the drivers' Spark UIs, and nothing
+/// Returns the policy that lets drivers and executors of a namespace reach each other, the gateway the drivers' Spark UIs and servers of Spark Connect, and nothing
 /// else reach them (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>).
 pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
-    let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, and Spark UIs by the namespace of the\n\
-                   gateway, if the cluster's network plugin enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
+    let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, and Spark UIs and\n\
+                   servers of Spark Connect by the namespace of the gateway, if the cluster's network plugin enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
                    Egress is open: what a job must reach is the operator's to say (docs/operate/admission.md has an example).";
     let spark =
         json!({ "matchExpressions": [{ "key": "spark-role", "operator": "In", "values": ["driver", "executor"] }] });
@@ -23,7 +23,7 @@ pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
                 { "from": [{ "podSelector": spark }] },
                 {
                     "from": [{ "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": gateway.namespace } } }],
-                    "ports": [{ "protocol": "TCP", "port": "spark-ui" }]
+                    "ports": [{ "protocol": "TCP", "port": "spark-ui" }, { "protocol": "TCP", "port": "spark-connect" }]
                 }
             ]
         }

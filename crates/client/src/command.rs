@@ -2,6 +2,7 @@
 
 mod attempts;
 mod audit;
+mod connect;
 mod context;
 mod created;
 mod events;
@@ -21,6 +22,7 @@ mod request_file;
 mod request_options;
 mod requeue;
 mod rerun;
+mod session;
 mod status;
 mod submit;
 mod token;
@@ -87,6 +89,11 @@ pub enum ClientCommand {
     /// List queues, and pause, drain or open them.
     #[command(subcommand)]
     Queue(queue::Queue),
+    /// Open a session of Spark Connect, or use it again: print its connection string, or run a command in it.
+    Connect(Box<connect::Connect>),
+    /// List and end sessions of Spark Connect.
+    #[command(subcommand)]
+    Session(session::Session),
     /// Show what submissions used, and what it cost.
     Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
@@ -132,6 +139,8 @@ impl ClientCommand {
                 Self::Files(command) => command.run().await,
                 Self::Webhook(command) => command.run().await,
                 Self::Queue(command) => command.run().await,
+                Self::Connect(command) => command.run().await,
+                Self::Session(command) => command.run().await,
                 Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
                 Self::Mcp(command) => command.run().await,

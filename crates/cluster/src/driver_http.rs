@@ -17,9 +17,9 @@ use super::{call::find, cluster::Cluster, error::Error};
 
 /// Timeout for reading the pod.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The name of the port, by which Spark declares it.
-const PORT_NAME: &str = "spark-ui";
-const PORT: u16 = 4040;
+/// Ports of a driver: their names, by which Spark declares them, and their numbers where it declares none.
+const SPARK_UI: (&str, u16) = ("spark-ui", 4040);
+const SPARK_CONNECT: (&str, u16) = ("spark-connect", 15002);
 
 /// The body of a driver's response, as it arrives.
 pub type DriverBytes = BoxStream<'static, Result<Bytes, DriverHttpError>>;
@@ -41,10 +41,25 @@ impl Cluster {
     /// Returns where the UI of exactly this driver pod listens, according to the API server itself: the address of a pod that is gone
     /// may belong to another one. `None` while the pod doesn't run, and for a pod in its node's network, whose ports aren't its own.
     pub async fn driver_ui(&self, namespace: &str, pod: &str, uid: &str) -> Result<Option<SocketAddr>, Error> {
+        self.driver_port(SPARK_UI, namespace, pod, uid).await
+    }
+
+    /// Returns the same of its server of Spark Connect.
+    pub async fn driver_connect(&self, namespace: &str, pod: &str, uid: &str) -> Result<Option<SocketAddr>, Error> {
+        self.driver_port(SPARK_CONNECT, namespace, pod, uid).await
+    }
+
+    async fn driver_port(
+        &self,
+        port: (&str, u16),
+        namespace: &str,
+        pod: &str,
+        uid: &str,
+    ) -> Result<Option<SocketAddr>, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("looking for the address of the driver pod {namespace}/{pod}");
         let found = find(action, TIMEOUT, pod, pods.get(pod)).await?;
-        Ok(found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).and_then(|pod| address_of(&pod)))
+        Ok(found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).and_then(|pod| address_of(&pod, port)))
     }
 
     /// Sends a request to a driver. Its URI has a path only.
@@ -72,19 +87,19 @@ impl Cluster {
     }
 }
 
-fn address_of(pod: &Pod) -> Option<SocketAddr> {
+fn address_of(pod: &Pod, port: (&str, u16)) -> Option<SocketAddr> {
     let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref()?);
     let runs = status.phase.as_deref() == Some("Running");
     let ip: IpAddr = status.pod_ip.as_deref().filter(|_| runs && spec.host_network != Some(true))?.parse().ok()?;
-    Some(SocketAddr::new(ip, port_of(spec)))
+    Some(SocketAddr::new(ip, port_of(spec, port)))
 }
 
-/// Returns the port that the pod declares for the UI; Spark's default if it declares none.
-fn port_of(spec: &PodSpec) -> u16 {
+/// Returns the port that the pod declares under this name; Spark's default if it declares none.
+fn port_of(spec: &PodSpec, (name, default): (&str, u16)) -> u16 {
     let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
-    let declared = ports.into_iter().find(|port| port.name.as_deref() == Some(PORT_NAME));
+    let declared = ports.into_iter().find(|port| port.name.as_deref() == Some(name));
     let port = declared.and_then(|port| u16::try_from(port.container_port).ok());
-    port.filter(|port| *port != 0).unwrap_or(PORT)
+    port.filter(|port| *port != 0).unwrap_or(default)
 }
 
 #[cfg(test)]
@@ -95,7 +110,7 @@ mod tests {
 
     fn address(spec: Value, status: Value) -> Option<String> {
         let pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": spec, "status": status})).unwrap();
-        address_of(&pod).map(|address| address.to_string())
+        address_of(&pod, SPARK_UI).map(|address| address.to_string())
     }
 
     #[test]

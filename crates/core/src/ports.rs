@@ -27,7 +27,7 @@ use sparkgate_cluster::Manifest;
 use sparkgate_common::error::Error;
 use sparkgate_policy::ApplicationSize;
 use sparkgate_requests::options::SubmissionOptions;
-use sparkgate_spark::{CreateSubmissionRequest, Refusal};
+use sparkgate_spark::{CreateSubmissionRequest, Refusal, SparkVersion};
 use sparkgate_store::InQueue;
 use sparkgate_submission::SubmissionId;
 
@@ -90,6 +90,8 @@ pub struct Proposed<'a> {
     pub principal: &'a str,
     pub request: &'a CreateSubmissionRequest,
     pub options: &'a SubmissionOptions,
+    /// The Spark release of its driver.
+    pub version: SparkVersion,
     /// The field of the request that names the queue in `options`.
     pub queue_field: &'a str,
 }

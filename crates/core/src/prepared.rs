@@ -163,7 +163,8 @@ impl PreparedSubmission {
         settings.submitter.name_templates(&mut request);
         let mut files = settings.submitter.files_for(&request);
         add_templates(&mut files, line, &request, &completed.origins);
-        let request = NamedRequest::new(request, line.version)?;
+        let mut request = NamedRequest::new(request, line.version)?;
+        request.is_connect_server = options.session.is_some();
         Ok(Self {
             request,
             version: line.version,

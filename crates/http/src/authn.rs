@@ -162,7 +162,7 @@ fn client(request: &Request) -> Option<IpAddr> {
 }
 
 /// Returns the value of a header with credentials. Of two, one may be a client's and the other a proxy's, so neither counts.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unauthenticated> {
+pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unauthenticated> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
     let text = first.map(HeaderValue::to_str).transpose();
@@ -174,7 +174,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unaut
 }
 
 /// Returns the token of `Authorization: Bearer` (RFC 6750, section 2.1). The scheme's case doesn't matter (RFC 9110).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }

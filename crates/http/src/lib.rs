@@ -4,6 +4,7 @@
 mod audit;
 mod authn;
 mod catch_panic;
+mod connect;
 mod console;
 mod cookies;
 mod counted_bytes;
@@ -20,6 +21,7 @@ mod spark_ui;
 mod startup;
 mod v1;
 
+pub use connect::connect_listener;
 pub use health::management_router;
 pub use openapi::openapi;
 pub use router::{files_listener, livy_listener, router, spark_listener};

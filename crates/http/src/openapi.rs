@@ -30,6 +30,7 @@ use sparkgate_web::problem::ProblemBody;
     tags(
         (name = "Submissions", description = "Submissions as resources"),
         (name = "Queues", description = "Who gets the cluster next: queues, and holds of submissions"),
+        (name = "Sessions", description = "Sessions of Spark Connect"),
         (name = "Events", description = "State changes of submissions"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
         (name = "Kubeflow", description = "The submitter of Kubeflow's Spark operator"),

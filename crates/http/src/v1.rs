@@ -11,6 +11,7 @@ pub(super) mod logs;
 pub(super) mod middleware;
 pub(crate) mod queues;
 mod reply;
+mod sessions;
 pub(super) mod spark_ui;
 mod spark_versions;
 pub(super) mod submissions;
@@ -77,6 +78,10 @@ fn quick() -> Routes {
         .changes(Method::PUT, "change-places", About::nothing)
         .described(routes!(queues::requeue::requeue))
         .changes(Method::PUT, "requeue", About::submission)
+        .described(routes!(sessions::list, sessions::open))
+        .changes(Method::POST, "submit", About::nothing)
+        .described(routes!(sessions::get, sessions::end))
+        .changes(Method::DELETE, "kill", About::submission)
         .described(routes!(attempts::attempts))
         .described(routes!(attempts::manifest))
         .described(routes!(events::list_for_submission))
@@ -141,7 +146,15 @@ pub(super) fn router(state: AppState) -> Routes<()> {
     let timeout = from_fn_with_state(state.settings.request_timeout, in_time);
     let routes = quick().map(|router| router.route_layer(timeout)).merge(patient()).merge(signed_files());
     // Spark's protocol answers all other paths.
-    let below = ["/v1/files/", "/v1/queues/", "/v1/submissions/{id}/", "/v1/tokens/", "/v1/ui/", "/v1/webhooks/"];
+    let below = [
+        "/v1/files/",
+        "/v1/queues/",
+        "/v1/sessions/",
+        "/v1/submissions/{id}/",
+        "/v1/tokens/",
+        "/v1/ui/",
+        "/v1/webhooks/",
+    ];
     let routes = below.iter().fold(routes, |routes, path| routes.elsewhere_below(path, middleware::no_such_path));
     finished(routes).map(|router| router.layer(from_fn(compress))).with_state(state)
 }

@@ -198,6 +198,17 @@ catalogue! {
     webhook_events_behind: Gauge = "sparkgate_webhook_events_behind" []
         => "If it grows, the database is slow, or no replica holds the lease `webhooks`.";
 }
+"Sessions of Spark Connect" {
+    /// Sessions that haven't ended. Every replica reports the same, at most 10 s old: take the maximum of the replicas.
+    connect_sessions: Gauges<1> = "sparkgate_connect_sessions" ["tenant"];
+    /// Requests of clients to the servers of their sessions that are under way on this replica.
+    connect_streams: Gauge = "sparkgate_connect_streams" [];
+    /// Requests of clients, by result: `relayed` to the server of a session, or refused with a code of gRPC: `invalid_argument` (it
+    /// names no session), `not_found`, `permission_denied`, `failed_precondition` (the session has ended), `unimplemented`, `internal`,
+    /// `unavailable` (clients try again) and `unauthenticated`.
+    connect_requests: Counters<1> = "sparkgate_connect_requests_total" ["result"]
+        => "Many `unavailable` ones: drivers take long to start, or a `NetworkPolicy` keeps the gateway from the port `spark-connect` of drivers (connect.md).";
+}
 "Callers" {
     /// Requests without a valid caller: `missing` credentials, `invalid` ones, `limited` (their address had too many invalid ones, so they weren't checked), or `unavailable` (they can't be checked now).
     logins_refused: Counters<1> = "sparkgate_logins_refused_total" ["reason"]

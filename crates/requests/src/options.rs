@@ -42,6 +42,17 @@ pub struct SubmissionOptions {
     pub priority: Option<i32>,
     /// Where the submission's state changes are sent.
     pub webhooks: Vec<SubmissionWebhook>,
+    /// It is a session of Spark Connect.
+    pub session: Option<SessionOptions>,
+}
+
+/// A session of Spark Connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Its name among the live ones of its principal in the tenant.
+    pub name: String,
+    /// It is ended after so long without a request.
+    pub idle_timeout: Duration,
 }
 
 /// Writes the options that all releases of the gateway know, and others only if they are set: the text is part of the hash that
@@ -188,6 +199,7 @@ impl SubmissionOptions {
             queue: self.queue.or(others.queue),
             priority: self.priority.or(others.priority),
             webhooks: if self.webhooks.is_empty() { others.webhooks } else { self.webhooks },
+            session: self.session.or(others.session),
         }
     }
 

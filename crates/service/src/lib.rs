@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use sparkgate_access::Principal;
 use sparkgate_cluster::Cluster;
+use sparkgate_connect::Connect;
 use sparkgate_core::{
     effects::Effects,
     judgement::Rules,
@@ -42,6 +43,10 @@ pub use sparkgate_common::{
     error::{Error, error_chain},
     rate_limits::Exceeded,
     watched::{Content, WATCH_PERIOD, Watched, time_to_look},
+};
+pub use sparkgate_connect::{
+    Code as ConnectCode, ConnectSettings, OpenSession, SessionState, Status as ConnectStatus,
+    refused as refused_by_connect,
 };
 pub use sparkgate_core::{
     encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
@@ -82,7 +87,7 @@ pub use sparkgate_queues::{
 };
 pub use sparkgate_requests::{
     options::{
-        Caps, Retries, SubmissionOptions,
+        Caps, Retries, SessionOptions, SubmissionOptions,
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
     settings::{Settings, SparkSettings},
@@ -135,6 +140,7 @@ pub struct Service {
     pub files: Arc<Files>,
     pub webhooks: Arc<Webhooks>,
     pub spark_ui: Arc<SparkUi>,
+    pub connect: Arc<Connect>,
     pub scrape: Arc<Scrape>,
     signing: Arc<SigningKeys>,
     /// The database, which numbers contents of the access file.
@@ -158,6 +164,7 @@ impl Service {
             spark_ui,
             prices,
             kueue: kueue_queues,
+            connect,
         } = setup.into();
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
@@ -171,7 +178,7 @@ impl Service {
         let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
-        let logs = DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing, access.clone())
+        let logs = DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing.clone(), access.clone())
             .with_stores(installation.id, logs, collected_logs);
         let logs = Arc::new(logs);
         let finalizer = settings.outcome_finalizer;
@@ -194,10 +201,13 @@ impl Service {
         let kueue = Arc::new(kueue);
         let queues =
             Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
+        let connect =
+            Connect::new(store.clone(), cluster.clone(), installation.clone(), wakeups.clone(), connect, closing);
+        let connect = Arc::new(connect);
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
         // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![rules, queues.clone(), kueue.clone(), files.clone(), webhooks.clone()];
+            vec![rules, queues.clone(), kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),
@@ -216,7 +226,7 @@ impl Service {
             cluster.clone(),
             leases,
             wakeups.clone(),
-            vec![files.clone(), logs.clone(), kueue],
+            vec![files.clone(), logs.clone(), kueue, connect.clone()],
             access.clone(),
         );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
@@ -227,8 +237,8 @@ impl Service {
             Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), kueue_queues, streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
-        let parts =
-            (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone(), queues.clone());
+        let own = (boundaries.clone(), queues.clone(), connect.clone());
+        let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), own);
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
         let submissions = Submissions::new(
@@ -261,6 +271,7 @@ impl Service {
             files,
             webhooks,
             spark_ui: Arc::new(spark_ui),
+            connect,
             scrape: Arc::new(scrape),
             signing: Arc::new(signing),
             store,

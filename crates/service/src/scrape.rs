@@ -10,6 +10,7 @@ use chrono::Utc;
 use tokio::{sync::Mutex, time::timeout};
 
 use sparkgate_common::error::error_chain;
+use sparkgate_connect::Connect;
 use sparkgate_core::{event_feed::EventFeed, health::Health, launcher::Launcher};
 use sparkgate_logs::DriverLogs;
 use sparkgate_metrics::{exposition, metrics, text};
@@ -24,7 +25,8 @@ const FRESH: Duration = Duration::from_secs(10);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const COUNT: Duration = Duration::from_secs(2);
 
-type Parts = (Arc<Launcher>, Arc<Health>, Arc<EventFeed>, Arc<DriverLogs>, Arc<Boundaries>, Arc<Queues>);
+type Parts =
+    (Arc<Launcher>, Arc<Health>, Arc<EventFeed>, Arc<DriverLogs>, (Arc<Boundaries>, Arc<Queues>, Arc<Connect>));
 
 /// Reads the states that the metrics report.
 pub struct Scrape {
@@ -68,7 +70,9 @@ impl Scrape {
         let read = async {
             let (counts, backlogs) = self.store.figures().await?;
             counts.iter().for_each(show);
-            self.parts.5.measure(&backlogs).await
+            let (_, queues, connect) = &self.parts.4;
+            queues.measure(&backlogs).await?;
+            connect.measure().await
         };
         match timeout(COUNT, read).await {
             Ok(Ok(())) => {}
@@ -79,7 +83,7 @@ impl Scrape {
 
     fn read_parts(&self) {
         let metrics = metrics();
-        let (launcher, health, events, logs, boundaries, _) = &self.parts;
+        let (launcher, health, events, logs, (boundaries, _, connect)) = &self.parts;
         metrics.breaker_open.clear();
         for namespace in launcher.open_breakers() {
             metrics.breaker_open.with([text(&namespace)]).set(1.0);
@@ -97,6 +101,7 @@ impl Scrape {
             metrics.connections.with([name, "idle"]).set(idle as f64);
             metrics.connections_max.with([name]).set(most as f64);
         }
+        metrics.connect_streams.set(connect.streams() as f64);
         metrics.subscribers.set(events.subscribers() as f64);
         metrics.log_readers.set(logs.readers() as f64);
         let (streams, waiting) = logs.streams();

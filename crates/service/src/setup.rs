@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sparkgate_connect::ConnectSettings;
 use sparkgate_core::{encryption::EncryptionKeys, usage::PriceSettings};
 use sparkgate_files::{CollectedLogs, FileStore};
 use sparkgate_kueue::KueueQueues;
@@ -32,6 +33,7 @@ pub struct Setup {
     pub prices: PriceSettings,
     /// The queues of Kueue by namespace. The access file may name others.
     pub kueue: KueueQueues,
+    pub connect: ConnectSettings,
 }
 
 impl Setup {
@@ -48,6 +50,7 @@ impl Setup {
             spark_ui: SparkUiSettings::default(),
             prices: PriceSettings::default(),
             kueue: KueueQueues::new(),
+            connect: ConnectSettings::default(),
         }
     }
 }

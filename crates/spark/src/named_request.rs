@@ -13,6 +13,8 @@ pub struct NamedRequest {
     pub request: CreateSubmissionRequest,
     /// `spark.app.name`, else the main class, else the file name of the resource.
     pub app_name: String,
+    /// The gateway itself starts a server of Spark Connect, whose class spark-submit refuses in cluster mode.
+    pub is_connect_server: bool,
 }
 
 impl NamedRequest {
@@ -24,7 +26,7 @@ impl NamedRequest {
     pub fn new(request: CreateSubmissionRequest, version: SparkVersion) -> Result<Self, Refusal> {
         let request = expand_command_line(request, version)?;
         let app_name = app_name(&request)?;
-        Ok(Self { request, app_name })
+        Ok(Self { request, app_name, is_connect_server: false })
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Application {
 /// # Errors
 /// A [`Refusal`] with Spark's message where an argument is invalid, or where a file would have to be uploaded.
 pub(crate) fn prepare(named: &NamedRequest, context: &SubmitContext<'_>) -> Result<Application, Refusal> {
-    let NamedRequest { request, app_name: name } = named;
+    let NamedRequest { request, app_name: name, is_connect_server } = named;
     let version = context.version;
     validate::no_nul(request)?;
     let mut conf = resolve_properties(request, context)?;
@@ -51,7 +51,9 @@ pub(crate) fn prepare(named: &NamedRequest, context: &SubmitContext<'_>) -> Resu
     validate::not_remote(&conf)?;
     validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
-    validate::runs_in_cluster("mainClass", &request.main_class, version)?;
+    if !is_connect_server {
+        validate::runs_in_cluster("mainClass", &request.main_class, version)?;
+    }
     validate::packages(&conf)?;
     validate::submission_client(&conf)?;
     let resource = MainAppResource::from_request(request)?;

@@ -64,6 +64,7 @@ impl Parts {
             spark_ui: settings.spark_ui.settings(),
             prices: settings.prices.settings(),
             kueue: settings.kueue.settings(),
+            connect: settings.connect.settings(settings.http.connect_listen, settings.http.is_tls()),
             ..Setup::new(access, keys)
         };
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;

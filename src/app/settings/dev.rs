@@ -18,6 +18,9 @@ pub(in crate::app) struct Dev {
     /// Another listening address of the gateway, for clients of Livy (docs/integrate/livy.md).
     #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
     pub(in crate::app) livy_listen: Option<SocketAddr>,
+    /// Another listening address of the gateway, for clients of Spark Connect (docs/use/connect.md).
+    #[arg(long, env = "SPARKGATE_CONNECT_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) connect_listen: Option<SocketAddr>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
     /// ~/.local/state/sparkgate-dev].
     #[arg(long, env = "SPARKGATE_DEV_DIR")]
@@ -41,6 +44,7 @@ impl Dev {
         loopback("--listen", self.listen)?;
         loopback("--sandbox-listen", self.sandbox_listen)?;
         self.livy_listen.map_or(Ok(()), |address| loopback("--livy-listen", address))?;
+        self.connect_listen.map_or(Ok(()), |address| loopback("--connect-listen", address))?;
         if self.sandbox_listen.port() == 0 {
             bail!("--sandbox-listen needs a port: clients and later runs must be able to find the sandbox");
         }

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
 use super::{
-    Database, clean_up::CleanUp, files::Files, kueue::Kueue, limits::Limits, log_store::LogStore, prices::Prices,
-    spark_ui::SparkUi, webhooks::Webhooks,
+    Database, clean_up::CleanUp, connect::Connect, files::Files, kueue::Kueue, limits::Limits, log_store::LogStore,
+    prices::Prices, spark_ui::SparkUi, webhooks::Webhooks,
 };
 use sparkgate_cluster::ClusterSettings;
 use sparkgate_http::{BrowserSettings, HttpSettings};
@@ -40,6 +40,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) webhooks: Webhooks,
     #[command(flatten)]
     pub(in crate::app) spark_ui: SparkUi,
+    #[command(flatten)]
+    pub(in crate::app) connect: Connect,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
     #[command(flatten)]
@@ -146,6 +148,10 @@ pub(in crate::app) struct Http {
     /// [default: the first address].
     #[arg(long, env = "SPARKGATE_FILES_LISTEN", value_name = "ADDR", requires = "files_url")]
     pub(in crate::app) files_listen: Option<SocketAddr>,
+    /// Listening address for clients of Spark Connect, such as 0.0.0.0:15002, with the same TLS and authentication: gRPC over HTTP/2, and
+    /// nothing else (docs/use/connect.md) [default: no sessions].
+    #[arg(long, env = "SPARKGATE_CONNECT_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) connect_listen: Option<SocketAddr>,
     /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, such as 10.0.0.0/8, separated by commas. The log then
     /// shows the client that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
@@ -166,7 +172,7 @@ impl Http {
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
         self.proxies()?;
-        let addresses = [Some(self.listen), self.livy_listen, self.files_listen];
+        let addresses = [Some(self.listen), self.livy_listen, self.files_listen, self.connect_listen];
         let open = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback());
         let Some(open) = open.filter(|_| !self.trusted_network && self.tls_files().is_none()) else { return Ok(()) };
         bail!(
@@ -201,6 +207,11 @@ impl Http {
 
     fn proxies(&self) -> anyhow::Result<TrustedProxies> {
         TrustedProxies::parse(self.trusted_proxies.iter().map(String::as_str)).context("--trusted-proxies")
+    }
+
+    /// Returns whether connections use TLS.
+    pub(in crate::app) fn is_tls(&self) -> bool {
+        self.tls_files().is_some()
     }
 
     fn tls_files(&self) -> Option<TlsFiles> {

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use sparkgate::access::Role;
 use sqlx::PgPool;
 
-use crate::access::world::{TWO_TENANTS, World, job, spark_job};
+use crate::{
+    access::world::{TWO_TENANTS, World, job, session, spark_job},
+    sessions::serving,
+};
 
 /// Whose submission a request concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +48,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
     let needs = match operation {
         "livez" | "readyz" | "getLogin" => Needs::Nothing,
         "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" | "getUsage"
-        | "listQueues" => Needs::ToBeKnown,
+        | "listQueues" | "listSessions" => Needs::ToBeKnown,
         "getSubmission"
         | "getOutcome"
         | "waitForSubmission"
@@ -56,8 +59,11 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "readLog"
         | "listSubmissionEvents"
         | "openSparkUi"
+        | "getSession"
         | "submissionStatus" => Needs::ToSee,
-        "killSubmissionResource" | "killSubmission" | "holdSubmission" | "releaseSubmission" => Needs::ToKill,
+        "killSubmissionResource" | "killSubmission" | "holdSubmission" | "releaseSubmission" | "endSession" => {
+            Needs::ToKill
+        }
         "requeueSubmission" => return Some((Needs::ToRequeue, Some(json!({"priority": 1})))),
         "setQueueState" => return Some((Needs::Everywhere, Some(json!({"state": "paused"})))),
         "changeQueuePlaces" => {
@@ -93,6 +99,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
             let body = json!({"submission_id": "{id}", "spark_submit_args": args});
             return Some((Needs::There(Role::Submitter), Some(body)));
         }
+        "openSession" => return Some((Needs::There(Role::Submitter), Some(session("{namespace}")))),
         "createSubmissionResource" => return Some((Needs::There(Role::Submitter), Some(job("{namespace}")))),
         "createSubmission" => return Some((Needs::There(Role::Submitter), Some(spark_job("{namespace}")))),
         _ => return None,
@@ -159,7 +166,8 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
 
 #[sqlx::test]
 async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let mut world = World::new(pool, TWO_TENANTS).await;
+    world.configure(serving).await;
     let admin = world.key(Role::Admin, None).await;
     let colleague = world.key(Role::Submitter, Some("red")).await;
     // Kubeflow's operator waits for the pods of its applications, which are the submissions with an id of their client.
@@ -189,7 +197,10 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                         (Owner::OtherTenant, ..) => &admin,
                         _ => &colleague,
                     };
-                    let id = world.submit(submitter, namespace).await;
+                    let id = match operation {
+                        "getSession" | "endSession" => world.open_session(submitter, namespace).await,
+                        _ => world.submit(submitter, namespace).await,
+                    };
                     let target = path.replace("{id}", &id).replace("{sha256}", &"0".repeat(64));
                     let body = body.as_ref().map(|body| {
                         let body = body.to_string().replace("{namespace}", namespace).replace("{id}", &id);

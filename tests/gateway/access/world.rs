@@ -155,12 +155,25 @@ impl World {
         self.send(Some(token), "GET", path, None).await
     }
 
+    /// Opens a session in a namespace and returns its id.
+    pub(crate) async fn open_session(&self, token: &str, namespace: &str) -> String {
+        let answer = self.send(Some(token), "POST", "/v1/sessions", Some(&session(namespace))).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
     /// Submits a job to a namespace and returns its id.
     pub(crate) async fn submit(&self, token: &str, namespace: &str) -> String {
         let answer = self.send(Some(token), "POST", "/v1/submissions", Some(&job(namespace))).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["id"].as_str().unwrap().to_owned()
     }
+}
+
+/// Returns a request for a session with a name of its own.
+pub(crate) fn session(namespace: &str) -> Value {
+    let name = format!("s-{}", uuid::Uuid::new_v4().simple());
+    json!({"name": name, "sparkProperties": {"spark.kubernetes.namespace": namespace}})
 }
 
 /// Returns a request for the resource API.

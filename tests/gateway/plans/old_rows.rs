@@ -24,6 +24,8 @@ pub(super) async fn write(pool: &PgPool, count: i64) {
          SELECT 'w', 't', 'old', 'http://127.0.0.1:1/', 'cloudevents', false, '{}', '{}', '', 0 WHERE $1 > 0",
         "INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event, status, queued_at, ended_at)
          SELECT 'w', id, number, '{}', 'dead', created_at, now() FROM submissions WHERE $1 > 0 ORDER BY number",
+        "INSERT INTO connect_sessions (submission_id, tenant, principal, name, idle_timeout, created_at, ended_at)
+         SELECT id, 't', 'old', 'old', 60, created_at, finished_at FROM submissions WHERE $1 > 0 ORDER BY number",
         "INSERT INTO queue_admissions (queue, tenant, admitted_at, waited_seconds)
          SELECT 'q', 't', now() - interval '1 hour' * n / $1, 1 FROM generate_series(1, $1) AS n",
     ];

@@ -22,6 +22,7 @@ const NOT_OF_LOOPS: &[(&str, &str)] = &[
     ("accept/bounds.rs", "AND tenant = $1 LIMIT"),
     ("api_keys.rs", ""),
     ("browser_sessions.rs", ""),
+    ("connect_sessions.rs", "ORDER BY number DESC LIMIT"),
     ("events.rs", "ORDER BY e.sequence, e.id LIMIT"),
     ("executors.rs", ""),
     ("file_list.rs", ""),

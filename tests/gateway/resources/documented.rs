@@ -11,6 +11,7 @@ use crate::in_memory::{Answer, send};
 mod place;
 mod produce;
 mod queues;
+mod sessions;
 
 use place::Place;
 use produce::produce;

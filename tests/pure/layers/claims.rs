@@ -21,7 +21,7 @@ enum Evidence {
 use Evidence::{Endpoint, File, Setting};
 
 /// A row of the table *Side by side*, a word that Sparkgate's cell has to have, and the evidence for it.
-const CLAIMS: [(&str, &str, Evidence); 21] = [
+const CLAIMS: [(&str, &str, Evidence); 22] = [
     ("clients use", "Spark's REST protocol", Endpoint("/v1/submissions/create")),
     ("clients use", "Livy", Setting("SPARKGATE_LIVY_LISTEN")),
     ("clients use", "Kubeflow", File("docs/integrate/kubeflow.md")),
@@ -42,11 +42,12 @@ const CLAIMS: [(&str, &str, Evidence); 21] = [
     ("lineage", "OpenLineage", Setting("SPARKGATE_OPENLINEAGE_URL")),
     ("audit", "denied", Endpoint("/v1/audit")),
     ("fair queues of teams", "by weight", Endpoint("/v1/queues")),
+    ("interactive sessions", "Spark Connect", Endpoint("/v1/sessions")),
     ("Helm chart", "yes", File("charts/sparkgate/Chart.yaml")),
 ];
 
 /// Rows in which Sparkgate's cell has a dash, and the beginning of the paths that would belie it.
-const DENIED: [(&str, &str); 2] = [("interactive sessions", "/v1/sessions"), ("schedules", "/v1/schedules")];
+const DENIED: [(&str, &str); 1] = [("schedules", "/v1/schedules")];
 
 struct Program {
     root: &'static Path,

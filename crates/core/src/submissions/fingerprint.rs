@@ -66,6 +66,8 @@ impl<'a> Options<'a> {
             queue,
             priority,
             webhooks,
+            // A session is found again by its name: requests for one have no key.
+            session: _,
         } = options;
         let webhook = |SubmissionWebhook { url, format, states, secret: _ }: &'a SubmissionWebhook| Webhook {
             url,
@@ -167,6 +169,7 @@ mod tests {
                 states: vec![State::Finished],
                 secret: "whsec".to_owned().into(),
             }],
+            session: None,
         }
     }
 

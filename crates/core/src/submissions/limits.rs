@@ -60,7 +60,7 @@ pub(super) fn properties(properties: &BTreeMap<String, String>) -> Result<(), Re
 /// Refuses retries of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
 /// unique name that is too long for the index.
 pub(super) fn retries(named: &NamedRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
-    let NamedRequest { request, app_name: name } = named;
+    let NamedRequest { request, app_name: name, .. } = named;
     let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
     if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
         let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries";

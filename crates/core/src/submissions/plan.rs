@@ -135,9 +135,9 @@ pub(super) fn proposed<'a>(
     rules: &'a TenantRules,
     prepared: &'a PreparedSubmission,
 ) -> Proposed<'a> {
-    let PreparedSubmission { request, options, queue_field, .. } = prepared;
+    let PreparedSubmission { request, options, version, queue_field, .. } = prepared;
     let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
-    Proposed { tenant, principal, request: &request.request, options, queue_field }
+    Proposed { tenant, principal, request: &request.request, options, version: *version, queue_field }
 }
 
 impl Plan {

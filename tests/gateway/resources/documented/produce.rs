@@ -13,6 +13,7 @@ use super::{
     place::{application, spark},
     queues::{OPERATIONS, about_queue},
     request,
+    sessions::{OPERATIONS as OF_SESSIONS, about_session},
 };
 use sparkgate::{
     api::{HttpSettings, router as axum_router},
@@ -39,6 +40,9 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
     }
     if OPERATIONS.contains(&promise.operation) {
         return about_queue(place, promise).await;
+    }
+    if OF_SESSIONS.contains(&promise.operation) {
+        return about_session(place, promise).await;
     }
     if promise.operation == APPLICATION && !matches!(promise.status, 500 | 503) {
         return of_application(place, promise).await;

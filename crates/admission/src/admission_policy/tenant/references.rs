@@ -11,7 +11,8 @@ use crate::cel::literal;
 
 /// Names that the gateway and Spark generate for the objects of one application: they end with a unique id and a suffix. Whose
 /// application it is, no expression can know.
-const SECRETS: &str = "(?:[a-z0-9-]*-)?[0-9a-f]{14,16}-(?:kubernetes-credentials|kerberos-keytab|delegation-tokens)";
+const SECRETS: &str = "(?:[a-z0-9-]*-)?[0-9a-f]{14,16}-(?:kubernetes-credentials|kerberos-keytab|delegation-tokens)|\
+                       spark-drv-[0-9a-f]+-connect-token";
 const CONFIG_MAPS: &str = "spark-(?:drv|exec)-[0-9a-f]+-conf-map|\
                            (?:[a-z0-9-]*-)?[0-9a-f]{14,16}-(?:driver-podspec-conf-map|hadoop-config|krb5-file)";
 const CLAIMS: &str = ".*-(?:driver|exec-[0-9]+)-pvc-[0-9]+.*";

@@ -131,7 +131,7 @@ async fn read(
     Ok((request, options, held))
 }
 
-pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(in crate::v1) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/json" || essence.ends_with("+json") {

@@ -186,6 +186,7 @@ impl NewSubmission {
             queue: text(self.queue),
             priority: self.priority,
             webhooks,
+            session: None,
         };
         (request, options)
     }

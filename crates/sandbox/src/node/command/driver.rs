@@ -26,6 +26,8 @@ pub(in crate::node) fn driver(
     let mut confs = vec![
         ("spark.driver.bindAddress", address.to_string()),
         ("spark.executorEnv.SPARK_DRIVER_POD_IP", address.to_string()),
+        // Otherwise, a server of Spark Connect would listen at the addresses of all pods.
+        ("spark.connect.grpc.binding.address", address.to_string()),
     ];
     confs.extend(host.map(|host| ("spark.driver.host", host.to_string())));
     // The submission's own settings for the API server take precedence: `local[2]` means a driver without executors.
@@ -69,6 +71,7 @@ mod tests {
     #[test]
     fn a_driver_runs_spark_submit_in_client_mode() {
         let expected = "--conf spark.driver.bindAddress=127.1.2.3 --conf spark.executorEnv.SPARK_DRIVER_POD_IP=127.1.2.3 \
+                        --conf spark.connect.grpc.binding.address=127.1.2.3 \
                         --conf spark.driver.host=127.1.2.3 --conf spark.kubernetes.driver.master=http://127.0.0.1:1 \
                         --conf spark.kubernetes.authenticate.driver.mounted.oauthTokenFile=/t \
                         --deploy-mode client --class Main app.jar";

@@ -1,0 +1,9 @@
+//! The bodies of responses.
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+
+/// What breaks a body off.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// The body of a response, or of a request on its way to a driver.
+pub type RelayBody = UnsyncBoxBody<Bytes, BoxError>;
