@@ -160,6 +160,12 @@ async fn driver_and_executors_run_on_the_nodes_of_their_flavor(pool: PgPool) {
     let mounts = spec.containers[0].volume_mounts.iter().flatten();
     assert!(mounts.into_iter().any(|mount| template.starts_with(&mount.mount_path)));
 
+    let changes =
+        "SELECT changes #>> '{0,by}' || ' ' || (changes #>> '{0,driver,nodeSelector,pool}') FROM attempt_overlays
+                   WHERE submission_id = $1 AND attempt = 1";
+    let changes: String = sqlx::query_scalar(changes).bind(id.as_str()).fetch_one(&world.pool).await.unwrap();
+    assert_eq!(changes, "kueue spot", "the reader sees why the driver isn't what was requested");
+
     let other = world.submit_with(&[("spark.kubernetes.driver.node.selector.pool", "other")]).await;
     world.until_waiting(&other, "NoMatchingFlavor").await;
 }

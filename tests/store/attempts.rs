@@ -393,3 +393,23 @@ async fn a_launch_that_a_queue_holds_is_due_when_the_queue_is_to_be_asked_again(
     let claimed = claim_one(&store, session).await;
     assert_eq!((claimed.id, claimed.failed_tries), (id, 0));
 }
+
+#[sqlx::test]
+async fn the_changes_of_a_launch_are_read_with_its_attempt(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, RETRIES).await;
+    let session = session(&store).await;
+    let first = claim_one(&store, session).await;
+    let changes = serde_json::json!([{"by": "kueue", "driver": {"nodeSelector": {"pool": "spot"}}}]);
+    let read = async || store.all().document(&id, &Default::default()).await.unwrap().unwrap().launch_changes;
+    assert_eq!(read().await, None);
+    assert!(store.record_launch_changes(&first, &serde_json::json!([])).await.unwrap());
+    assert!(store.record_launch_changes(&first, &changes).await.unwrap(), "a later try replaces them");
+    assert_eq!(read().await.as_ref(), Some(&changes));
+    store.record_pod(&id, 1, first.epoch, "u").await.unwrap();
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+    let all: Vec<_> = store.all().attempts(&id).await.unwrap().into_iter().map(|one| one.launch_changes).collect();
+    assert_eq!(all, [Some(changes), None]);
+    assert_eq!(read().await, None, "of the current attempt");
+    assert!(!store.record_launch_changes(&first, &serde_json::json!([])).await.unwrap(), "the claim is over");
+}

@@ -10,7 +10,7 @@
 //! | `queue` | after the driver was built | reads only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
 //! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
-//! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored. May create what starts no driver and is found by a sweep |
+//! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored, but changes that it returns are. May create what starts no driver and is found by a sweep |
 //! | `withdraw` | under the claim, after the quota of the namespace had no room for the attempt | gives back what `resolve` took elsewhere, unless a pod of the attempt exists; the next try takes it again |
 //!
 //! A port that has nothing to do returns `None`, which costs nothing.
@@ -21,9 +21,10 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde::Serialize;
 
 use crate::leadership::clock::DatabaseClock;
-use sparkgate_cluster::Manifest;
+use sparkgate_cluster::{Manifest, Overlay};
 use sparkgate_common::error::Error;
 use sparkgate_policy::ApplicationSize;
 use sparkgate_requests::options::SubmissionOptions;
@@ -114,6 +115,8 @@ pub struct Attempt<'a> {
 #[derive(Debug)]
 pub enum Resolution {
     Ready,
+    /// It can be, with these changes of its objects, which are made. They are recorded with the attempt.
+    Changed(Box<LaunchChange>),
     /// Not now: the same attempt is tried again later.
     Wait(Wait),
     /// Not now, and this is no failure: a queue holds the attempt back. It is tried again when the queue says so, or some time later.
@@ -122,6 +125,15 @@ pub enum Resolution {
     NoRoom(String),
     /// Never: the submission ends.
     Refused(NoLaunch),
+}
+
+/// What a feature changed in the objects of an attempt at its launch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LaunchChange {
+    /// The feature.
+    pub by: &'static str,
+    #[serde(flatten)]
+    pub overlay: Overlay,
 }
 
 /// Why a launch waits.
@@ -209,19 +221,25 @@ impl Attachments {
         Ok(attached)
     }
 
-    /// Returns the first resolution that isn't [`Resolution::Ready`], if there is one.
+    /// Returns the first resolution that isn't [`Resolution::Ready`] or [`Resolution::Changed`], if there is one, and the changes.
     ///
     /// # Errors
     /// The first.
-    pub async fn resolve(&self, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Resolution, Error> {
+    pub async fn resolve(
+        &self,
+        attempt: &Attempt<'_>,
+        manifest: &mut Manifest,
+    ) -> Result<(Resolution, Vec<LaunchChange>), Error> {
+        let mut changes = Vec::new();
         for one in self.each() {
             let Some(step) = one.resolve(attempt, manifest) else { continue };
             match step.await? {
                 Resolution::Ready => {}
-                other => return Ok(other),
+                Resolution::Changed(change) => changes.push(*change),
+                other => return Ok((other, changes)),
             }
         }
-        Ok(Resolution::Ready)
+        Ok((Resolution::Ready, changes))
     }
 
     /// # Errors

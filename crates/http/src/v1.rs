@@ -7,6 +7,7 @@ mod events;
 mod executors;
 mod files;
 pub mod fuzzing;
+mod launch_changes;
 pub(super) mod logs;
 pub(super) mod middleware;
 pub(crate) mod queues;

@@ -13,7 +13,7 @@ use sparkgate_cluster::{
 use sparkgate_common::error::error_chain;
 use sparkgate_core::{
     judgement::{executors_of, refusal_of_changed},
-    ports::{Attempt, NoLaunch, Resolution, Wait},
+    ports::{Attempt, LaunchChange, NoLaunch, Resolution, Wait},
 };
 use sparkgate_policy::{ExecutorCount, ExecutorSet};
 
@@ -59,7 +59,8 @@ impl Kueue {
     /// Launches an attempt that Kueue has admitted, with the places and the number of executors that it was admitted with.
     pub(super) async fn admit(&self, queue: &KueueQueue, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Resolution {
         match self.try_to_admit(queue, attempt, manifest).await {
-            Ok(()) => Resolution::Ready,
+            Ok(overlay) if overlay.is_empty() => Resolution::Ready,
+            Ok(overlay) => Resolution::Changed(Box::new(LaunchChange { by: "kueue", overlay })),
             Err(Stop::Resolution(resolution)) => *resolution,
             Err(Stop::Cluster(error)) => {
                 self.forget_api().await;
@@ -81,14 +82,14 @@ impl Kueue {
         queue: &KueueQueue,
         attempt: &Attempt<'_>,
         manifest: &mut Manifest,
-    ) -> Result<(), Stop> {
+    ) -> Result<Overlay, Stop> {
         let Some(kueue) = self.api().await? else {
             return Err(held(MISSING, "the cluster serves no API of Kueue that this release knows: install Kueue"));
         };
         let found = kueue.workload(attempt.namespace, attempt.pod).await?;
         if attempt.is_begun && found.is_none() {
             // The driver was created before its queue became one of Kueue, or it is ended because its Workload was deleted.
-            return Ok(());
+            return Ok(Overlay::default());
         }
         let (executors, limit) = asked(executors_of(manifest)?)?;
         let workload = match found {
@@ -106,7 +107,7 @@ impl Kueue {
             return Err(Stop::Resolution(Box::new(refusal)));
         }
         *manifest = changed;
-        Ok(())
+        Ok(overlay)
     }
 
     /// Gives the quota of an attempt back that waits for room in its namespace. A pod of it may exist although its launch failed.

@@ -1,6 +1,7 @@
 //! Attempts: past ones, the current one, and its objects.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::{QueryBuilder, types::Json};
 
 use super::{
@@ -30,6 +31,8 @@ pub struct AttemptRecord {
     pub queued_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
+    /// What its launch changed in its objects.
+    pub launch_changes: Option<Value>,
 }
 
 /// The source of an attempt's objects: those of the previous attempt, and their names.
@@ -57,6 +60,9 @@ pub(super) struct Row {
     queued_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
+    /// Traces leave it out.
+    #[sqlx(default)]
+    changes: Option<Json<Value>>,
 }
 
 impl Scoped {
@@ -80,7 +86,10 @@ impl Scoped {
              )
              SELECT *, CASE WHEN names IS DISTINCT FROM lag(names) OVER (ORDER BY attempt)
                  THEN coalesce(names ->> 'driverPod', '') ELSE '' END AS pod
-             FROM every ORDER BY attempt",
+             FROM every
+             LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o JOIN found ON found.id = o.submission_id
+                 WHERE o.attempt = every.attempt) AS overlay ON true
+             ORDER BY attempt",
         );
         let rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         rows.into_iter().map(|row| row.read(id.as_str())).collect()
@@ -104,6 +113,21 @@ impl Store {
             let sealed = key.zip(text).map(|(key, text)| Sealed { key, text });
             Before { attempt, names: names.0, manifest, sealed }
         }))
+    }
+
+    /// Records what the launch of the claimed attempt changes in its objects. `false` if the claim is lost.
+    pub async fn record_launch_changes(&self, claimed: &Claimed, changes: &Value) -> Result<bool, Error> {
+        let statement = sqlx::query(
+            "INSERT INTO attempt_overlays (submission_id, attempt, changes)
+             SELECT id, attempt, $4 FROM submissions WHERE id = $1 AND attempt = $2 AND claim_epoch = $3
+             ON CONFLICT (submission_id, attempt) DO UPDATE SET changes = excluded.changes",
+        )
+        .bind(claimed.id.as_str())
+        .bind(claimed.attempt)
+        .bind(claimed.epoch)
+        .bind(Json(changes))
+        .execute(&self.patient);
+        Ok(within("recording the changes of a launch", statement).await?.rows_affected() == 1)
     }
 
     /// Stores the names and objects of the claimed attempt, before anything of it is created, and removes encrypted objects of
@@ -155,6 +179,7 @@ impl Row {
             queued_at: self.queued_at,
             started_at: self.started_at,
             finished_at: self.finished_at,
+            launch_changes: self.changes.map(|Json(changes)| changes),
         })
     }
 }

@@ -29,6 +29,8 @@ pub struct SubmissionDocument {
     pub archive: Option<KeptLog>,
     /// Where it stands in its queue, if it waits there.
     pub standing: Option<QueueStanding>,
+    /// What the launch of the current attempt changed in its objects.
+    pub launch_changes: Option<Value>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -42,6 +44,7 @@ struct Row {
     #[sqlx(flatten)]
     archive: kept_logs::MaybeRow,
     standing: Option<Json<StoredStanding>>,
+    changes: Option<Json<Value>>,
 }
 
 impl Scoped {
@@ -56,7 +59,8 @@ impl Scoped {
         query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
         push_usage(&mut query, id, prices);
         query.push(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing FROM submissions s
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes FROM submissions s
+             LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt) AS overlay ON true
              LEFT JOIN LATERAL (
                  SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
                  WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
@@ -70,7 +74,9 @@ impl Scoped {
         self.scope.push_condition(&mut query, "s");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         drop(connection);
-        let Some(Row { submission, usage, said_by, said_at, said, archive, standing }) = row else { return Ok(None) };
+        let Some(Row { submission, usage, said_by, said_at, said, archive, standing, changes }) = row else {
+            return Ok(None);
+        };
         let spark = said_by.zip(said_at).zip(said);
         Ok(Some(SubmissionDocument {
             submission: submission.try_into()?,
@@ -78,6 +84,7 @@ impl Scoped {
             spark: spark.map(|((attempt, read_at), Json(summary))| SparkSummary { attempt, read_at, summary }),
             archive: archive.read(id).await?,
             standing: standing.map(|Json(stored)| stored.into()),
+            launch_changes: changes.map(|Json(changes)| changes),
         }))
     }
 }

@@ -336,6 +336,24 @@ async fn a_submission_that_waits_moves_to_another_queue(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn the_changes_of_a_launch_are_in_the_documents(pool: PgPool) {
+    let queued = Queued::new(pool).await;
+    let id = queued.submit(&queued.alice, json!({})).await;
+    assert!(queued.read(&id).await.get("launchChanges").is_none());
+    let selector = json!({"nodeSelector": {"pool": "spot"}, "tolerations": [{"key": "spot", "operator": "Exists"}]});
+    let changes = json!([{"by": "kueue", "driver": selector, "executor": selector, "properties": {"spark.dynamicAllocation.maxExecutors": "3"}}]);
+    sqlx::query("INSERT INTO attempt_overlays (submission_id, attempt, changes) VALUES ($1, 1, $2)")
+        .bind(&id)
+        .bind(&changes)
+        .execute(&queued.world.pool)
+        .await
+        .unwrap();
+    assert_eq!(queued.read(&id).await["launchChanges"], changes);
+    let attempts = queued.ask(&queued.alice, "GET", &format!("/v1/submissions/{id}/attempts"), None).await.1;
+    assert_eq!(attempts["items"][0]["launchChanges"], changes);
+}
+
+#[sqlx::test]
 async fn operators_of_all_tenants_change_queues(pool: PgPool) {
     let queued = Queued::new(pool).await;
     let id = queued.submit(&queued.alice, json!({})).await;

@@ -300,6 +300,16 @@ class PlannedSubmission(Document):
     spark_version: str = Field(..., alias="sparkVersion")
 
 
+class PodChange(Document):
+    """What a pod got at the launch."""
+
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    node_selector: dict[str, str] | None = Field(None, alias="nodeSelector")
+    tolerations: list[dict[str, Any]] | None = None
+    """Tolerations, as Kubernetes has them."""
+
+
 class PodEvent(Document):
     """An event of Kubernetes about a pod, with the number of its occurrences."""
 
@@ -559,27 +569,6 @@ class Why(Document):
     """The signal that the exit code stands for, if any."""
 
 
-class Attempt(Document):
-    """One attempt to run the application, with its own driver pod."""
-
-    attempt: int
-    exit_code: int | None = Field(None, alias="exitCode")
-    failure: Why | None = None
-    finished_at: datetime | None = Field(None, alias="finishedAt")
-    node: str | None = None
-    pod: str | None = None
-    """The driver pod's name, once it is known."""
-    queued_at: datetime = Field(..., alias="queuedAt")
-    started_at: datetime | None = Field(None, alias="startedAt")
-    state: SubmissionState
-
-
-class AttemptList(Document):
-    """All attempts, in ascending order."""
-
-    items: list[Attempt]
-
-
 class AuditList(Document):
     """Entries of the audit, the oldest first."""
 
@@ -627,6 +616,19 @@ class EventList(Document):
     The `after` of the next page. The last page of one submission's events has none; a page of all events always has
     one.
     """
+
+
+class LaunchChange(Document):
+    """What a feature changed in the objects of an attempt at its launch: why the driver isn't what the request says."""
+
+    by: str | None = None
+    """The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver."""
+    driver: PodChange | None = None
+    driver_resources: dict[str, str] | None = Field(None, alias="driverResources")
+    """Amounts of the driver's container by resource."""
+    executor: PodChange | None = None
+    properties: dict[str, str] | None = None
+    """Properties of the driver process that replace those of the request."""
 
 
 class Me(Document):
@@ -862,6 +864,29 @@ class WebhookList(Document):
     items: list[Webhook]
 
 
+class Attempt(Document):
+    """One attempt to run the application, with its own driver pod."""
+
+    attempt: int
+    exit_code: int | None = Field(None, alias="exitCode")
+    failure: Why | None = None
+    finished_at: datetime | None = Field(None, alias="finishedAt")
+    launch_changes: list[LaunchChange] | None = Field(None, alias="launchChanges")
+    """What its launch changed in its objects, such as the nodes that a queue of Kueue assigned."""
+    node: str | None = None
+    pod: str | None = None
+    """The driver pod's name, once it is known."""
+    queued_at: datetime = Field(..., alias="queuedAt")
+    started_at: datetime | None = Field(None, alias="startedAt")
+    state: SubmissionState
+
+
+class AttemptList(Document):
+    """All attempts, in ascending order."""
+
+    items: list[Attempt]
+
+
 class AttemptUsage(Usage):
     """What one attempt used."""
 
@@ -972,6 +997,11 @@ class Submission(Document):
     finished_at: datetime | None = Field(None, alias="finishedAt")
     id: str
     labels: dict[str, str]
+    launch_changes: list[LaunchChange] | None = Field(None, alias="launchChanges")
+    """
+    What the launch of the current attempt changed in its objects: why the driver isn't what the request says. Only in the response to
+    `GET /v1/submissions/{id}`, and only if something changed.
+    """
     limits: Limits | None = None
     name: str
     """`spark.app.name`"""

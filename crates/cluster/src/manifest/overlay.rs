@@ -26,12 +26,16 @@ pub use self::{error::OverlayError, placement::Placement};
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Overlay {
     /// What the driver's pod gets.
+    #[serde(skip_serializing_if = "Placement::is_empty")]
     pub driver: Placement,
     /// Amounts of the driver's container, by the names of resources. Each replaces the request, and the limit if there is one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub driver_resources: BTreeMap<String, String>,
     /// What each executor's pod gets.
+    #[serde(skip_serializing_if = "Placement::is_empty")]
     pub executor: Placement,
     /// Properties of the driver process. They replace those of the same name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
 }
 

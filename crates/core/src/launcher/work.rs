@@ -10,7 +10,7 @@ use super::{Launcher, SLOTS, attempts::Objects, under_way::Whose};
 use crate::{
     effects::{Claim, Stopped, Subject, circuit_breaker::Failure},
     home_cluster::FRESH,
-    ports::{Attempt, NoLaunch, Resolution, Wait},
+    ports::{Attempt, LaunchChange, NoLaunch, Resolution, Wait},
 };
 use sparkgate_common::error::{Error, error_chain};
 use sparkgate_metrics::metrics;
@@ -184,8 +184,10 @@ impl Launcher {
         let (queue, is_begun) = (claimed.queue.as_deref(), claimed.pod_uid.is_some());
         let about = Attempt { id, number: *attempt, namespace, queue, pod: &pod, is_begun };
         if claimed.task == Task::Launch && fault.is_none() {
-            match self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)? {
-                Resolution::Ready => {}
+            let (resolution, changes) =
+                self.attachments.resolve(&about, &mut manifest).await.map_err(Stopped::Store)?;
+            match resolution {
+                Resolution::Ready | Resolution::Changed(_) => self.record(claimed, &changes).await?,
                 Resolution::Wait(wait) => return Err(Stopped::Waits(wait)),
                 Resolution::Held(wait) => return Err(Stopped::Held(wait)),
                 Resolution::NoRoom(why) => {
@@ -221,6 +223,20 @@ impl Launcher {
                 tracing::warn!(submission = %id, reason, "not launched: {message}");
                 self.effects.run(&subject, Launch::refuse(job, reason, message)).await
             }
+        }
+    }
+
+    /// Records what the launch changes in the objects, before anything is created.
+    async fn record(&self, claimed: &Claimed, changes: &[LaunchChange]) -> Result<(), Stopped> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let changes = serde_json::to_value(changes)
+            .map_err(|error| Error::Internal("writing the changes of a launch".into(), Box::new(error)))
+            .map_err(Stopped::Store)?;
+        match self.store.record_launch_changes(claimed, &changes).await? {
+            true => Ok(()),
+            false => Err(Stopped::ClaimLost),
         }
     }
 

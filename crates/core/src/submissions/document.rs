@@ -1,5 +1,7 @@
 //! The document of one submission: what is shown of it, and of what features know of it.
 
+use serde_json::Value;
+
 use super::{Submissions, failure_reason::FailureReason, waiting::Waiting};
 use crate::usage::Usage;
 use sparkgate_common::error::Error;
@@ -19,6 +21,8 @@ pub struct Document {
     pub waiting: Option<Waiting>,
     /// What its driver said last of its jobs and stages.
     pub spark: Option<SparkSummary>,
+    /// What the launch of the current attempt changed in its objects.
+    pub launch_changes: Option<Value>,
 }
 
 impl Submissions {
@@ -31,13 +35,15 @@ impl Submissions {
         usage: &Usage,
     ) -> Result<Option<Document>, Error> {
         let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
-        let Some(SubmissionDocument { submission, usage, spark, archive, standing }) = read else { return Ok(None) };
+        let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes }) = read else {
+            return Ok(None);
+        };
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
         let mut why = self.reason(&submission, archived).await;
         let waiting = Waiting::of(&submission, standing);
         if let (Some(why), Some(waiting)) = (&mut why, &waiting) {
             why.message.clone_from(&waiting.reason);
         }
-        Ok(Some(Document { submission, why, usage, waiting, spark }))
+        Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes }))
     }
 }

@@ -79,7 +79,7 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let Document { submission, why, usage, spark, waiting } = document(service, caller, id).await?;
+    let Document { submission, why, usage, spark, waiting, .. } = document(service, caller, id).await?;
     let may_audit = caller.require(Action::ReadAudit).is_ok();
     let filter = AuditFilter { submission: Some(id.to_string()), tenant: None };
     let audit = async {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
+    launch_changes::{self, LaunchChange},
     reply::Reply,
     submissions::{document::State as StateWord, failure::Why},
 };
@@ -41,6 +42,10 @@ pub(super) struct Attempt {
     started_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     finished_at: Option<DateTime<Utc>>,
+    /// What its launch changed in its objects, such as the nodes that a queue of Kueue assigned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    launch_changes: Vec<LaunchChange>,
 }
 
 impl From<service::AttemptRecord> for Attempt {
@@ -57,6 +62,7 @@ impl From<service::AttemptRecord> for Attempt {
             queued_at: row.queued_at,
             started_at: row.started_at.map(|at| at.max(row.queued_at)),
             finished_at: row.finished_at,
+            launch_changes: launch_changes::read(row.launch_changes),
         }
     }
 }

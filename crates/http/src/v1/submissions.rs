@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{reply::Reply, spark_ui, usage::document::SubmissionUsage};
+use super::{launch_changes, reply::Reply, spark_ui, usage::document::SubmissionUsage};
 use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
 use sparkgate_submission as submission;
 use sparkgate_web::{
@@ -177,12 +177,14 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let Document { submission, why, usage, spark, waiting } = document(&state.service, &caller, &id).await?;
+    let Document { submission, why, usage, spark, waiting, launch_changes } =
+        document(&state.service, &caller, &id).await?;
     let currency = state.service.usage.currency();
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
     let mut document = Submission::with(submission, why);
     document.queue_place = waiting.map(Into::into);
+    document.launch_changes = launch_changes::read(launch_changes);
     (document.usage, document.spark_ui, document.spark) =
         (used, spark_ui, spark.and_then(Summary::stored).map(Into::into));
     Ok(Reply::ok(document))

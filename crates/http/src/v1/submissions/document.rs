@@ -13,7 +13,7 @@ use super::{
     failure::{Why, word},
     spark::SparkSummary,
 };
-use crate::v1::{queues::document::QueuePlace, usage::document::SubmissionUsage};
+use crate::v1::{launch_changes::LaunchChange, queues::document::QueuePlace, usage::document::SubmissionUsage};
 use sparkgate_service as service;
 use sparkgate_submission as submission;
 
@@ -80,6 +80,11 @@ pub(in crate::v1) struct Submission {
     /// or is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::v1) queue_place: Option<QueuePlace>,
+    /// What the launch of the current attempt changed in its objects: why the driver isn't what the request says. Only in the response to
+    /// `GET /v1/submissions/{id}`, and only if something changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(in crate::v1) launch_changes: Vec<LaunchChange>,
     /// What the pods of the submission used. Only in the response to `GET /v1/submissions/{id}`, and only if they reserved
     /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,6 +242,7 @@ impl Submission {
             queue: row.queue,
             priority: row.priority,
             queue_place: None,
+            launch_changes: Vec::new(),
             usage: None,
             spark_ui: None,
             spark: None,
