@@ -237,8 +237,15 @@ impl Service {
             Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), kueue_queues, streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
-        let own = (boundaries.clone(), queues.clone(), connect.clone());
-        let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), own);
+        let parts = scrape::Parts {
+            launcher: launcher.clone(),
+            health: health.clone(),
+            events: events.clone(),
+            logs: logs.clone(),
+            boundaries: boundaries.clone(),
+            queues: queues.clone(),
+            connect: connect.clone(),
+        };
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
         let submissions = Submissions::new(

@@ -25,8 +25,16 @@ const FRESH: Duration = Duration::from_secs(10);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const COUNT: Duration = Duration::from_secs(2);
 
-type Parts =
-    (Arc<Launcher>, Arc<Health>, Arc<EventFeed>, Arc<DriverLogs>, (Arc<Boundaries>, Arc<Queues>, Arc<Connect>));
+/// The parts whose state the metrics report.
+pub(crate) struct Parts {
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) events: Arc<EventFeed>,
+    pub(crate) logs: Arc<DriverLogs>,
+    pub(crate) boundaries: Arc<Boundaries>,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) connect: Arc<Connect>,
+}
 
 /// Reads the states that the metrics report.
 pub struct Scrape {
@@ -37,7 +45,7 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    pub fn new(store: Store, parts: Parts, version: SparkVersion) -> Self {
+    pub(crate) fn new(store: Store, parts: Parts, version: SparkVersion) -> Self {
         metrics().build_info.with([text(env!("CARGO_PKG_VERSION")), text(&version.to_string())]).set(1.0);
         Self { store, parts, asked: Mutex::default() }
     }
@@ -70,9 +78,8 @@ impl Scrape {
         let read = async {
             let (counts, backlogs) = self.store.figures().await?;
             counts.iter().for_each(show);
-            let (_, queues, connect) = &self.parts.4;
-            queues.measure(&backlogs).await?;
-            connect.measure().await
+            self.parts.queues.measure(&backlogs).await?;
+            self.parts.connect.measure().await
         };
         match timeout(COUNT, read).await {
             Ok(Ok(())) => {}
@@ -83,7 +90,7 @@ impl Scrape {
 
     fn read_parts(&self) {
         let metrics = metrics();
-        let (launcher, health, events, logs, (boundaries, _, connect)) = &self.parts;
+        let Parts { launcher, health, events, logs, boundaries, connect, .. } = &self.parts;
         metrics.breaker_open.clear();
         for namespace in launcher.open_breakers() {
             metrics.breaker_open.with([text(&namespace)]).set(1.0);

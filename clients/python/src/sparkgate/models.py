@@ -49,6 +49,14 @@ class AppliedDefault(Document):
     value: str
 
 
+class ConnectSessionState(OpenEnum):
+    """`OPENING`: its driver is being started; `READY`: clients can connect; `ENDED`."""
+
+    OPENING = "OPENING"
+    READY = "READY"
+    ENDED = "ENDED"
+
+
 class Cost(Document):
     """By the operator's present prices."""
 
@@ -267,6 +275,34 @@ class NewPlace(Document):
     """Another queue that its tenant may use; without it, its present one."""
 
 
+class NewSession(Document):
+    """A session to open. Every field is optional."""
+
+    driver_pod_template: Any | None = Field(None, alias="driverPodTemplate")
+    """The template of the driver's pod: as for a submission."""
+    environment_variables: dict[str, str] | None = Field(None, alias="environmentVariables")
+    executor_pod_template: Any | None = Field(None, alias="executorPodTemplate")
+    """The template of executors' pods."""
+    idle_timeout_seconds: int | None = Field(None, alias="idleTimeoutSeconds")
+    """End the session after so long without a request of a client."""
+    labels: dict[str, str] | None = None
+    """Labels of its submission."""
+    name: str | None = None
+    """Its name among the caller's live sessions: `default` without it. Up to 63 letters, digits, hyphens, underscores and dots."""
+    priority: int | None = None
+    """Its priority among the submissions of its tenant in that queue."""
+    queue: str | None = None
+    """The queue that has to admit it."""
+    run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
+    """End it this long after its driver started, whether it is used or not."""
+    spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
+    """Properties of its driver. Without executors or dynamic allocation in them, it allocates up to ten executors dynamically."""
+    spark_version: str | None = Field(None, alias="sparkVersion")
+    """The Spark release, or its line: 4.0 or later."""
+    start_timeout_seconds: int | None = Field(None, alias="startTimeoutSeconds")
+    """End it if its driver isn't running this long after it was queued."""
+
+
 class ObjectList(Document):
     """A Kubernetes `List`."""
 
@@ -303,10 +339,10 @@ class PlannedSubmission(Document):
 class PodChange(Document):
     """What a pod got at the launch."""
 
-    annotations: dict[str, str] | None = None
-    labels: dict[str, str] | None = None
-    node_selector: dict[str, str] | None = Field(None, alias="nodeSelector")
-    tolerations: list[dict[str, Any]] | None = None
+    annotations: dict[str, str] | None = {}
+    labels: dict[str, str] | None = {}
+    node_selector: dict[str, str] | None = Field({}, alias="nodeSelector")
+    tolerations: list[dict[str, Any]] | None = []
     """Tolerations, as Kubernetes has them."""
 
 
@@ -590,6 +626,37 @@ class ChangedPlaces(Document):
     """Number of submissions that can't be changed in this way, and why."""
 
 
+class ConnectSession(Document):
+    """A session of Spark Connect."""
+
+    created_at: datetime = Field(..., alias="createdAt")
+    id: str
+    """The id of the session, and of its submission."""
+    idle_at: datetime | None = Field(None, alias="idleAt")
+    """When it will be ended, unless a client uses it. Only while its driver runs."""
+    idle_timeout_seconds: int = Field(..., alias="idleTimeoutSeconds")
+    """It is ended after so long without a request."""
+    last_used_at: datetime | None = Field(None, alias="lastUsedAt")
+    """The last request of a client, accurate to about ten seconds."""
+    message: str | None = None
+    """What it waits for, or why it ended."""
+    name: str
+    namespace: str
+    principal: str
+    """The principal that opened it, and the only one that can connect to it."""
+    spark_version: str = Field(..., alias="sparkVersion")
+    state: ConnectSessionState
+    tenant: str
+    url: str | None = None
+    """The connection string of a client, without credentials: add `;token=…`. Absent once it has ended."""
+
+
+class ConnectSessionList(Document):
+    """Sessions, the newest first."""
+
+    items: list[ConnectSession]
+
+
 class Event(Document):
     """One change of a submission's state."""
 
@@ -621,13 +688,13 @@ class EventList(Document):
 class LaunchChange(Document):
     """What a feature changed in the objects of an attempt at its launch: why the driver isn't what the request says."""
 
-    by: str | None = None
+    by: str | None = ""
     """The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver."""
     driver: PodChange | None = None
-    driver_resources: dict[str, str] | None = Field(None, alias="driverResources")
+    driver_resources: dict[str, str] | None = Field({}, alias="driverResources")
     """Amounts of the driver's container by resource."""
     executor: PodChange | None = None
-    properties: dict[str, str] | None = None
+    properties: dict[str, str] | None = {}
     """Properties of the driver process that replace those of the request."""
 
 
