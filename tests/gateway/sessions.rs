@@ -93,6 +93,12 @@ async fn a_request_that_no_session_may_answer_gets_a_status_that_says_why(pool: 
     let (code, message) = of(&place.key, &id).await;
     assert!(code == "9" && message.contains("OOMKilled: too little memory"), "{code} {message}");
     assert!(driver.seen().is_empty(), "none of these reached the driver");
+    // An attempt at the session of another principal is in the audit of its tenant.
+    let audit = place.world.get(&other, &format!("/v1/audit?submission={id}")).await.json();
+    let denied = audit["items"].as_array().unwrap().iter().filter(|entry| entry["action"] == "connect");
+    let denied: Vec<&Value> = denied.collect();
+    assert_eq!(denied.len(), 2, "{audit}");
+    assert!(denied.iter().all(|entry| entry["allowed"] == false), "{audit}");
 }
 
 #[sqlx::test]
@@ -201,4 +207,29 @@ async fn a_session_that_no_client_uses_is_ended_and_the_next_request_says_so(poo
     );
     let killed = place.world.get(&place.key, &format!("/v1/submissions/{idle}")).await.json();
     assert_eq!(killed["state"], "KILLING", "{killed}");
+}
+
+#[sqlx::test]
+async fn the_page_of_sessions_shows_who_uses_them_and_when_they_end(pool: PgPool) {
+    let (place, driver) = (Place::new(pool).await, Driver::start().await);
+    let page = async |key: &str| place.world.get(key, "/console/sessions").await.body;
+    assert!(page(&place.key).await.contains("No session is open."));
+    let id = place.running(&driver).await;
+    place.call(&place.key, &id, "Config", b"").await.unwrap();
+    let own = page(&place.key).await;
+    for text in
+        [">ready</span>", "unless it is used", "sc://gateway:15002/;x-sparkgate-session=", &format!("submissions/{id}")]
+    {
+        assert!(own.contains(text), "{text}: {own}");
+    }
+    // An operator of the tenant may end it, and can't connect to it.
+    let operator = place.world.key(Role::Operator, Some("red")).await;
+    let theirs = page(&operator).await;
+    assert!(theirs.contains(&format!("sessions/{id}/end")) && !theirs.contains("sc://"), "{theirs}");
+    let viewer = page(&place.world.key(Role::Viewer, Some("red")).await).await;
+    assert!(viewer.contains(&id) && !viewer.contains("/end\""), "{viewer}");
+    assert!(!page(&place.world.key(Role::Operator, Some("blue")).await).await.contains(&id), "another tenant's");
+    let ended = place.world.send(Some(&operator), "POST", &format!("/console/sessions/{id}/end"), None).await;
+    assert_eq!((ended.status, ended.headers["location"].as_str()), (303, "../../sessions"), "{}", ended.body);
+    assert!(page(&place.key).await.contains("No session is open."));
 }

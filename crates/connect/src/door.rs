@@ -23,7 +23,7 @@ use sparkgate_store::ConnectSession;
 use sparkgate_submission::{State, SubmissionId};
 use sparkgate_tenancy::session::Session;
 
-/// The metadata that names the session: clients add it to their connection string.
+/// The metadata that names the session: clients add it to their connection string. Without it, the first label of the host name does.
 pub const SESSION: HeaderName = HeaderName::from_static("x-sparkgate-session");
 /// The service of Spark Connect.
 const SERVICE: &str = "/spark.connect.SparkConnectService/";
@@ -67,7 +67,7 @@ impl Connect {
         B::Error: Into<BoxError>,
     {
         check(&request)?;
-        let id = session_of(request.headers())?;
+        let id = session_of(request.headers(), request.uri().host())?;
         let session = self.session_for(caller, &id).await?;
         let slots = self.slots(&session)?;
         let digest = session.token_digest.as_deref().unwrap_or_default();
@@ -101,11 +101,13 @@ impl Connect {
         let found = self.store.all().connect_session(id).await.map_err(|error| failed(&error.into()))?;
         let is_own = |session: &ConnectSession| session.submission.principal == caller.principal().subject();
         let Some(session) = found.filter(is_own) else {
+            caller.denied(Some(id), || "there is no such session, or it is another principal's".to_owned());
             let advice = "see `sparkgate session list`, or open one with `sparkgate connect`";
             return Err(Status::new(Code::NotFound, format!("you have no session {id}: {advice}")));
         };
         let submission = &session.submission;
         if !caller.access().may(caller.principal(), Action::Submit, &submission.tenant) {
+            caller.denied(Some(id), || "the role doesn't permit it".to_owned());
             let (subject, tenant) = (caller.principal().subject(), &submission.tenant);
             let message = format!("{subject} needs the role {} in tenant {tenant}", Action::Submit.least_role());
             return Err(Status::new(Code::PermissionDenied, message));
@@ -148,13 +150,17 @@ fn check<B>(request: &Request<B>) -> Result<(), Status> {
 }
 
 /// Returns the session that a request names.
-fn session_of(headers: &HeaderMap) -> Result<SubmissionId, Status> {
+fn session_of(headers: &HeaderMap, host: Option<&str>) -> Result<SubmissionId, Status> {
     let invalid = |message: &str| {
         let advice = "add `;x-sparkgate-session=ID` to the connection string, as `sparkgate connect` prints it";
         Status::new(Code::InvalidArgument, format!("{message}: {advice}"))
     };
     let mut values = headers.get_all(SESSION).iter();
-    let value = values.next().ok_or_else(|| invalid("the request names no session"))?;
+    let Some(value) = values.next() else {
+        let label = host.and_then(|host| host.split('.').next());
+        let id = label.and_then(|label| label.parse().ok());
+        return id.ok_or_else(|| invalid("the request names no session"));
+    };
     if values.next().is_some() {
         return Err(invalid("the request names more than one session"));
     }
@@ -193,12 +199,21 @@ mod tests {
             for value in values {
                 headers.append(SESSION, HeaderValue::from_str(value).unwrap());
             }
-            session_of(&headers).map_err(|status| status.code)
+            session_of(&headers, Some("gateway.example")).map_err(|status| status.code)
         };
         assert_eq!(code(&["driver-20260102030405-0001"]).unwrap().as_str(), "driver-20260102030405-0001");
         for values in [&[][..], &["x"], &[""], &["driver-20260102030405-0001", "driver-20260102030405-0001"]] {
             assert_eq!(code(values), Err(Code::InvalidArgument), "{values:?}");
         }
+    }
+
+    #[test]
+    fn the_host_name_names_the_session_unless_metadata_does() {
+        let mut headers = HeaderMap::new();
+        let host = Some("driver-20260102030405-0002.connect.example");
+        assert_eq!(session_of(&headers, host).unwrap().as_str(), "driver-20260102030405-0002");
+        headers.insert(SESSION, HeaderValue::from_static("driver-20260102030405-0001"));
+        assert_eq!(session_of(&headers, host).unwrap().as_str(), "driver-20260102030405-0001");
     }
 
     #[test]

@@ -78,6 +78,24 @@ impl Default for ConnectSettings {
     }
 }
 
+impl ConnectSettings {
+    /// Returns the connection string of a session, without credentials. `host` is the name under which the caller reaches the gateway,
+    /// with its port: clients use it, too, unless the operator has another one for them.
+    pub fn connection_string(&self, host: Option<&str>, id: &SubmissionId) -> Option<String> {
+        let base = match &self.url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => {
+                let host = host?;
+                // A port follows the last colon, unless that is part of an IPv6 address.
+                let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
+                format!("sc://{name}:{}", self.listen?.port())
+            }
+        };
+        let tls = if self.is_tls { "use_ssl=true;" } else { "" };
+        Some(format!("{base}/;{tls}{SESSION}={id}"))
+    }
+}
+
 /// The sessions of all replicas.
 pub struct Connect {
     store: Store,
@@ -174,4 +192,25 @@ impl Connect {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_has_the_name_that_the_caller_uses_unless_the_operator_has_another() {
+        let listen = Some("0.0.0.0:15002".parse().unwrap());
+        let settings = ConnectSettings { listen, ..ConnectSettings::default() };
+        let id: SubmissionId = "driver-20260102030405-0001".parse().unwrap();
+        let of = |host| settings.connection_string(host, &id).unwrap();
+        let named = |start: &str| format!("{start}x-sparkgate-session={id}");
+        assert_eq!(of(Some("gw.example:6066")), named("sc://gw.example:15002/;"));
+        assert_eq!(of(Some("gw.example")), named("sc://gw.example:15002/;"));
+        assert_eq!(of(Some("[::1]:6066")), named("sc://[::1]:15002/;"));
+        assert_eq!(of(Some("[::1]")), named("sc://[::1]:15002/;"));
+        let own = ConnectSettings { url: Some("sc://c.example:443/".to_owned()), is_tls: true, ..settings.clone() };
+        assert_eq!(own.connection_string(None, &id), Some(named("sc://c.example:443/;use_ssl=true;")));
+        assert_eq!(settings.connection_string(None, &id), None);
+    }
 }

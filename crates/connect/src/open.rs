@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use chrono::{DateTime, Utc};
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{Connect, attach::SERVER};
@@ -36,6 +37,15 @@ pub struct OpenSession {
     pub state: SessionState,
     /// What it waits for, or why it ended.
     pub message: Option<String>,
+}
+
+impl OpenSession {
+    /// Returns when it will be ended, unless a client uses it. Only of one that is ready.
+    pub fn idle_at(&self) -> Option<DateTime<Utc>> {
+        let session = &self.session;
+        let since = session.used_at.max(session.ready_at).max(session.submission.started_at);
+        since.filter(|_| self.state == SessionState::Ready).map(|since| since + session.idle_timeout)
+    }
 }
 
 impl Connect {

@@ -14,7 +14,9 @@ use tokio::time::sleep;
 use super::authn::{bearer, only};
 use sparkgate_metrics::metrics;
 use sparkgate_server::Peer;
-use sparkgate_service::{Authenticated, ConnectCode, ConnectStatus, Credentials, Service, Session, Unauthenticated};
+use sparkgate_service::{
+    Authenticated, ConnectCode, ConnectStatus, Credentials, RequestedChange, Service, Session, Unauthenticated, Verdict,
+};
 
 /// When the credentials of a request under way are checked first.
 const LOOK: Duration = Duration::from_secs(15);
@@ -40,7 +42,11 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
                 sleep(LOOK).await;
                 end.await;
             };
-            service.connect.relay(&caller, Request::from_parts(parts, body), Box::pin(until)).await
+            let response = service.connect.relay(&caller, Request::from_parts(parts, body), Box::pin(until)).await;
+            // Only denials have entries.
+            let asked = RequestedChange { action: "connect", subject: None, named: "" };
+            service.audit.write(&caller, asked, Verdict::None).await;
+            response
         }
         Err(status) => sparkgate_service::refused_by_connect(&status),
     };

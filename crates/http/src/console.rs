@@ -20,6 +20,7 @@ mod queues;
 mod refusal;
 mod rerun;
 mod rows;
+mod sessions;
 mod shared_reads;
 mod sign_in;
 mod spark;
@@ -102,6 +103,9 @@ fn pages() -> Routes {
         .route("/console/queues", get(queues::show))
         .route("/console/queues/state", post(queues::set_state))
         .changes(Method::POST, "change-queue", About::nothing)
+        .route("/console/sessions", get(sessions::show))
+        .route("/console/sessions/{id}/end", post(sessions::end))
+        .changes(Method::POST, "kill", About::submission)
         .route("/console/overview", get(overview::show))
         .route("/console/operator", get(operator::show))
         .route("/console/sign-in", get(sign_in::begin))

@@ -10,6 +10,7 @@ mod cookies;
 mod counted_bytes;
 mod health;
 mod home;
+mod host;
 mod kubeflow;
 mod livy;
 mod openapi;

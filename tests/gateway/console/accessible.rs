@@ -24,6 +24,7 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
         "submissions?state=LOST",
         "queues",
         "overview",
+        "sessions",
         "operator",
         "signed-out",
         "submissions/driver-1",

@@ -15,7 +15,8 @@ use kube::{
 use serde_json::json;
 use sparkgate::{
     access::Role,
-    api::{ServerSettings, connect_listener, serve},
+    api::connect_listener,
+    server::{ServerSettings, serve},
     service::Service,
 };
 use sqlx::PgPool;

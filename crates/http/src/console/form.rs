@@ -44,6 +44,11 @@ pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<(String,
     Ok(form_urlencoded::parse(&bytes).into_owned().collect())
 }
 
+/// Returns the value of a field, without space around it; empty if the form hasn't it.
+pub(super) fn field<'a>(fields: &'a [(String, String)], wanted: &str) -> &'a str {
+    fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.trim())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

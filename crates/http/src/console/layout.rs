@@ -11,6 +11,7 @@ use sparkgate_submission::State;
 pub(super) enum Section {
     Submissions,
     Queues,
+    Sessions,
     Overview,
     Operator,
     /// Of a problem.
@@ -75,6 +76,7 @@ impl Frame<'_> {
                             @if self.caller.is_some_and(|caller| !caller.access().queues().is_empty()) {
                                 (link(Section::Queues, "Queues", "queues"))
                             }
+                            (link(Section::Sessions, "Sessions", "sessions"))
                             (link(Section::Overview, "Overview", "overview"))
                             @if self.caller.is_some_and(Overview::may_see_installation) {
                                 (link(Section::Operator, "Operator", "operator"))

@@ -63,10 +63,7 @@ pub(super) async fn change_all(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let fields = form::read(&parts.headers, body).await?;
-    let value = |wanted: &str| {
-        let value = fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.trim());
-        (!value.is_empty()).then_some(value)
-    };
+    let value = |wanted| Some(form::field(&fields, wanted)).filter(|value| !value.is_empty());
     let (action, query) = (value("action").unwrap_or_default(), value("filter").unwrap_or_default());
     let (is_hold, is_move) = (action == "hold", action == "move");
     let priority = value("priority").filter(|_| is_move).map(str::parse).transpose();
@@ -88,7 +85,7 @@ fn outcome(done: &PlacesChanged, change: &PlaceChange, next: Option<&str>, field
         PlaceChange::Release => "released",
         PlaceChange::Move(_) => "moved",
     };
-    let back = fields.iter().find(|(name, _)| name == "filter").map_or("", |(_, query)| query);
+    let back = form::field(fields, "filter");
     let count = done.changed.len();
     html! {
         section.problem {

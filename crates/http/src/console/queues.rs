@@ -174,7 +174,7 @@ pub(super) async fn set_state(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let fields = form::read(&parts.headers, body).await?;
-    let value = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.trim());
+    let value = |wanted| form::field(&fields, wanted);
     let invalid = |detail: String| Problem::new(Code::InvalidRequest, detail);
     let wanted = state_of(value("state")).map_err(|why| invalid(format!("The state {why}.")))?;
     let reason = reason(Some(value("reason"))).map_err(|why| invalid(format!("The reason {why}.")))?;

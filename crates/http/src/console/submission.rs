@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, Uri, header},
+    http::Uri,
     response::Response,
 };
 use chrono::{DateTime, Utc};
@@ -17,7 +17,10 @@ use super::{
     text::{ago, amount, cut, lasted, moment, without_colours},
     waiting,
 };
-use crate::v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF};
+use crate::{
+    host::Host,
+    v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
+};
 use sparkgate_access::Action;
 use sparkgate_service::{
     AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
@@ -64,11 +67,11 @@ pub(super) async fn show(
     Caller(caller): Caller,
     Id { id }: Id,
     uri: Uri,
-    headers: HeaderMap,
+    Host(host): Host,
 ) -> Result<Response, Problem> {
     let after = state.service.events.newest().await?;
     let mut details = Box::pin(read(&state, &caller, &id)).await?;
-    details.host = host(&headers, &uri);
+    details.host = host;
     let content = content(&details, Utc::now());
     let filter = form_urlencoded::Serializer::new(String::new()).append_pair("submission", id.as_str()).finish();
     let live = (!details.submission.state.is_terminal()).then_some(Live { after, filter });
@@ -382,10 +385,4 @@ pub(super) async fn kill(
     let answer = state.service.submissions.request_kill(&caller, &id).await?;
     answer.submission.ok_or_else(|| no_such_submission(&id))?;
     Ok(super::page::seen_at(format!("../{id}")))
-}
-
-/// Returns the gateway's host, as the browser named it.
-fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
-    named.or_else(|| Some(uri.authority()?.to_string()))
 }

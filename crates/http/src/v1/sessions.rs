@@ -2,12 +2,10 @@
 
 mod document;
 
-use std::convert::Infallible;
-
 use axum::{
     body::Bytes,
-    extract::{FromRequestParts, State},
-    http::{HeaderMap, StatusCode, header, request::Parts, uri::Authority},
+    extract::State,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -15,6 +13,7 @@ use utoipa::IntoParams;
 
 use self::document::{ConnectSession, NewSession, SessionList};
 use super::{reply::Reply, submissions::create::is_json};
+use crate::host::Host;
 use sparkgate_service::KillAnswer;
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
@@ -145,16 +144,4 @@ pub(super) async fn end(
 
 fn not_found(id: &SubmissionId) -> Problem {
     Problem::new(Code::SessionNotFound, format!("There is no session {id}, or it is no longer kept."))
-}
-
-/// The name under which the client reaches the gateway, with its port.
-pub(super) struct Host(Option<String>);
-
-impl<S: Send + Sync> FromRequestParts<S> for Host {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let of_header = || parts.headers.get(header::HOST)?.to_str().ok();
-        Ok(Self(parts.uri.authority().map(Authority::as_str).or_else(of_header).map(str::to_owned)))
-    }
 }

@@ -161,6 +161,7 @@ impl ConnectSession {
     /// `host` is the name under which the client reaches the gateway: clients of the session use it, too, unless the operator has
     /// another one for them.
     pub(super) fn new(open: OpenSession, settings: &ConnectSettings, host: Option<&str>) -> Self {
+        let idle_at = open.idle_at();
         let OpenSession { session, state, message } = open;
         let submission = session.submission;
         let id = submission.id.to_string();
@@ -171,10 +172,8 @@ impl ConnectSession {
         };
         let url = match state {
             StateWord::Ended => None,
-            StateWord::Opening | StateWord::Ready => url(settings, host, &id),
+            StateWord::Opening | StateWord::Ready => settings.connection_string(host, &submission.id),
         };
-        let since = session.used_at.max(session.ready_at).max(submission.started_at);
-        let is_running = matches!(state, StateWord::Ready);
         Self {
             name: session.name,
             message,
@@ -186,43 +185,9 @@ impl ConnectSession {
             created_at: submission.created_at,
             last_used_at: session.used_at,
             idle_timeout_seconds: session.idle_timeout.as_secs(),
-            idle_at: since.filter(|_| is_running).map(|since| since + session.idle_timeout),
+            idle_at,
             state,
             id,
         }
-    }
-}
-
-/// Returns the connection string of a session.
-fn url(settings: &ConnectSettings, host: Option<&str>, id: &str) -> Option<String> {
-    let base = match &settings.url {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => {
-            let host = host?;
-            // A port follows the last colon, unless that is part of an IPv6 address.
-            let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
-            format!("sc://{name}:{}", settings.listen?.port())
-        }
-    };
-    let tls = if settings.is_tls { "use_ssl=true;" } else { "" };
-    Some(format!("{base}/;{tls}x-sparkgate-session={id}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_url_has_the_name_that_the_client_uses_unless_the_operator_has_another() {
-        let listen = Some("0.0.0.0:15002".parse().unwrap());
-        let settings = ConnectSettings { listen, ..ConnectSettings::default() };
-        let of = |host| url(&settings, host, "driver-1").unwrap();
-        assert_eq!(of(Some("gw.example:6066")), "sc://gw.example:15002/;x-sparkgate-session=driver-1");
-        assert_eq!(of(Some("gw.example")), "sc://gw.example:15002/;x-sparkgate-session=driver-1");
-        assert_eq!(of(Some("[::1]:6066")), "sc://[::1]:15002/;x-sparkgate-session=driver-1");
-        assert_eq!(of(Some("[::1]")), "sc://[::1]:15002/;x-sparkgate-session=driver-1");
-        let own = ConnectSettings { url: Some("sc://c.example:443/".to_owned()), is_tls: true, ..settings.clone() };
-        assert_eq!(url(&own, None, "d").unwrap(), "sc://c.example:443/;use_ssl=true;x-sparkgate-session=d");
-        assert_eq!(url(&settings, None, "d"), None);
     }
 }
