@@ -85,6 +85,16 @@ impl Site {
         results(&said)
     }
 
+    /// Returns the script as a program that opens its session with the Python package.
+    fn packaged(&self, replica: &Replica) -> Command {
+        let mut command = program("SPARKGATE_PYSPARK_CLIENT", "python");
+        command.arg(here("connect/session.py")).arg("package");
+        command.env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python/src"));
+        command.env("SPARKGATE_URL", format!("http://{}", replica.gateway.address)).env("SPARKGATE_TOKEN", &self.key);
+        command.env_remove("SPARK_HOME").env_remove("SPARK_CONF_DIR");
+        command
+    }
+
     fn begin(&self, replica: &Replica, session: &str, words: &[&str]) -> Child {
         let python = program("SPARKGATE_PYSPARK_CLIENT", "python");
         let mut command = self.client(replica, &["connect", session]);
@@ -128,6 +138,10 @@ async fn pysparks_own_client_works_through_the_gateway_and_continues_through_ano
         assert_eq!(site.run(&first, "notebook", &["work"]), expected);
         let grown = most_memory(first.gateway.id()) - began;
         assert!(grown < 64 << 10, "a result of 140 MB took {grown} KiB of the gateway's memory");
+
+        let packaged = site.packaged(&first).output().unwrap();
+        let (said, errors) = (String::from_utf8_lossy(&packaged.stdout), String::from_utf8_lossy(&packaged.stderr));
+        assert_eq!(results(&said), ["package 42", "used again 3", "ended ['ENDED']"], "{errors}");
 
         // The session is used again. Its gateway stops while a query runs, and another replica goes on.
         let second = site.replica();

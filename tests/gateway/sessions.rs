@@ -78,8 +78,8 @@ async fn a_request_that_no_session_may_answer_gets_a_status_that_says_why(pool: 
     assert_eq!(code, "16", "{message}");
     assert_eq!(of("", &id).await.0, "16", "no token");
     // Neither an operator of the tenant nor an administrator is the session's principal.
-    for key in [other, place.world.key(Role::Admin, None).await] {
-        let (code, message) = of(&key, &id).await;
+    for key in [&other, &place.world.key(Role::Admin, None).await] {
+        let (code, message) = of(key, &id).await;
         assert!(code == "5" && message.contains("sparkgate session list"), "{code} {message}");
     }
     assert_eq!(of(&place.key, "driver-20260102030405-0001").await.0, "5");

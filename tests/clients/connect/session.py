@@ -1,5 +1,6 @@
 """Uses a session of Spark Connect, with nothing but PySpark's own client. Prints lines that begin with RESULT."""
 
+import json
 import sys
 import threading
 import time
@@ -9,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
 
-spark = SparkSession.builder.getOrCreate()
+spark = None if sys.argv[1] == "package" else SparkSession.builder.getOrCreate()
 
 
 def result(name, value):
@@ -65,8 +66,24 @@ def message():
         result("refused", str(error))
 
 
+def package():
+    """Does the same through the package of Sparkgate."""
+    import sparkgate
+
+    conf = {"spark.kubernetes.driver.master": "local[2]", "spark.driver.memory": "1g"}
+    with sparkgate.session("block", conf=conf, idle_timeout=60) as inner:
+        result("package", inner.sql("SELECT 6 * 7 AS answer").collect()[0].answer)
+        again = sparkgate.connect("block")
+        result("used again", again.range(3).count())
+    with sparkgate.Client() as client:
+        sessions = json.loads(client.request("GET", "/v1/sessions", params={"all": True}))["items"]
+    result("ended", [one["state"] for one in sessions if one["name"] == "block"])
+
+
 if sys.argv[1] == "work":
     work()
+elif sys.argv[1] == "package":
+    package()
 elif sys.argv[1] == "continued":
     spark.range(5).createOrReplaceTempView("five")
     continued(sys.argv[2])

@@ -8,6 +8,7 @@ with Client() as client:
 """
 
 from sparkgate._request import Options
+from sparkgate._sessions import SessionOptions, connect, session
 from sparkgate._transport import VERSION as __version__
 from sparkgate.aio import AsyncClient, AsyncSubmission
 from sparkgate.client import Client, Submission
@@ -22,6 +23,7 @@ from sparkgate.errors import (
     NameTaken,
     NotFound,
     Overloaded,
+    SessionEnded,
     SparkgateError,
     SubmissionFailed,
     Unauthenticated,
@@ -49,6 +51,8 @@ __all__ = [
     "NotFound",
     "Options",
     "Overloaded",
+    "SessionEnded",
+    "SessionOptions",
     "SparkgateError",
     "Submission",
     "SubmissionFailed",
@@ -57,4 +61,6 @@ __all__ = [
     "Unavailable",
     "WaitTimeout",
     "__version__",
+    "connect",
+    "session",
 ]

@@ -64,13 +64,13 @@ def body(app: str | os.PathLike[str] | None, args: tuple[Scalar | os.PathLike[st
         main_class=options.get("main_class"),
         name=options.get("name"),
         client_id=options.get("client_id"),
-        spark_properties=_texts("conf", options.get("conf")),
-        labels=_texts("labels", options.get("labels")),
-        environment_variables=_texts("env", options.get("env")),
+        spark_properties=texts("conf", options.get("conf")),
+        labels=texts("labels", options.get("labels")),
+        environment_variables=texts("env", options.get("env")),
         max_retries=MaxRetries(infrastructure=retries) if isinstance(retries, int) else retries,
-        start_timeout_seconds=_whole_seconds(options.get("start_timeout")),
-        run_timeout_seconds=_whole_seconds(options.get("run_timeout")),
-        kill_grace_seconds=_whole_seconds(options.get("kill_grace")),
+        start_timeout_seconds=whole_seconds(options.get("start_timeout")),
+        run_timeout_seconds=whole_seconds(options.get("run_timeout")),
+        kill_grace_seconds=whole_seconds(options.get("kill_grace")),
         unique_name=options.get("unique_name"),
         spark_version=options.get("spark_version"),
         proxy_user=options.get("proxy_user"),
@@ -89,7 +89,8 @@ def patched(patch: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def _texts(option: str, values: Mapping[str, Scalar] | None) -> dict[str, str] | None:
+def texts(option: str, values: Mapping[str, Scalar] | None) -> dict[str, str] | None:
+    """Returns the values as the texts that Spark takes."""
     if values is None:
         return None
     return {str(key): _text(f"{option}[{key!r}]", value) for key, value in values.items()}
@@ -106,7 +107,8 @@ def _text(what: str, value: object) -> str:
     raise TypeError(f"{what} is a {type(value).__name__}: expected a text, a number or a boolean")
 
 
-def _whole_seconds(time: Seconds | None) -> int | None:
+def whole_seconds(time: Seconds | None) -> int | None:
+    """Returns a time in seconds, rounded up."""
     if time is None:
         return None
     return math.ceil(time.total_seconds() if isinstance(time, timedelta) else time)

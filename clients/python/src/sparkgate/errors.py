@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparkgate.models import Submission
+    from sparkgate.models import ConnectSession, Submission
 
 #: The longest part of a foreign response that an error repeats.
 _LONGEST = 200
@@ -46,6 +46,14 @@ class SubmissionFailed(SparkgateError):
         failure = submission.failure
         reason = f": {failure.code.value}: {failure.message}" if failure else ""
         super().__init__(f"{submission.id} is {submission.state.value}{reason}")
+
+
+class SessionEnded(SparkgateError):
+    """The session of Spark Connect has ended before it was ready. `session` has the reason in `message`."""
+
+    def __init__(self, session: ConnectSession) -> None:
+        self.session = session
+        super().__init__(f"the session {session.id} has ended: {session.message}")
 
 
 @dataclass(frozen=True)
