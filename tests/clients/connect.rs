@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A driver without executors: Spark's tasks run in it.
-const LOCAL: [&str; 4] = ["--conf", "spark.kubernetes.driver.master=local[2]", "--conf", "spark.driver.memory=1g"];
+const LOCAL: &str = "spark.kubernetes.driver.master local[2]\nspark.driver.memory 1g\n";
 
 /// A replica, and where its clients of Spark Connect connect.
 struct Replica {
@@ -42,6 +42,8 @@ impl Site {
         let database = tokio::runtime::Runtime::new().unwrap().block_on(database::create(&name));
         let access = "authentication: {}\ntenants: {analytics: {namespaces: [default]}}\n";
         fs::write(dev.dir.path().join("access.yaml"), access).unwrap();
+        let defaults = fs::read_to_string(dev.dir.path().join("dev/spark-defaults.conf")).unwrap();
+        fs::write(dev.dir.path().join("spark-defaults.conf"), defaults + LOCAL).unwrap();
         Self { dev, database, door, key: String::new() }
     }
 
@@ -52,7 +54,7 @@ impl Site {
         command.arg("--connect-url").arg(format!("sc://localhost:{}", self.door));
         command.arg("--access-file").arg(dir.join("access.yaml"));
         command.arg("--kubeconfig").arg(dir.join("dev/kubeconfig"));
-        command.arg("--spark-defaults").arg(dir.join("dev/spark-defaults.conf"));
+        command.arg("--spark-defaults").arg(dir.join("spark-defaults.conf"));
         Replica { gateway: Gateway::start(command, address, true), connect }
     }
 
@@ -98,7 +100,7 @@ impl Site {
     fn begin(&self, replica: &Replica, session: &str, words: &[&str]) -> Child {
         let python = program("SPARKGATE_PYSPARK_CLIENT", "python");
         let mut command = self.client(replica, &["connect", session]);
-        command.args(LOCAL).arg("--").arg(python.get_program()).arg(here("connect/session.py")).args(words);
+        command.arg("--").arg(python.get_program()).arg(here("connect/session.py")).args(words);
         // PySpark's own settings of this machine don't count.
         command.env_remove("SPARK_HOME").env_remove("SPARK_CONF_DIR");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

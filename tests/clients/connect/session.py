@@ -70,8 +70,7 @@ def package():
     """Does the same through the package of Sparkgate."""
     import sparkgate
 
-    conf = {"spark.kubernetes.driver.master": "local[2]", "spark.driver.memory": "1g"}
-    with sparkgate.session("block", conf=conf, idle_timeout=60) as inner:
+    with sparkgate.session("block", conf={"spark.sql.shuffle.partitions": 2}, idle_timeout=60) as inner:
         result("package", inner.sql("SELECT 6 * 7 AS answer").collect()[0].answer)
         again = sparkgate.connect("block")
         result("used again", again.range(3).count())

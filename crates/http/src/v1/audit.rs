@@ -57,7 +57,7 @@ pub(super) struct Entry {
     address: Option<String>,
     /// `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
     /// `delete-webhook`, `hold`, `release`, `requeue`, `change-places`, `pause-queue`, `drain-queue`, `resume-queue`, `change-queue`,
-    /// `kill-in-spark-ui`, `sign-in` or `sign-out`.
+    /// `kill-in-spark-ui`, `connect`, `sign-in` or `sign-out`.
     #[schema(example = "kill")]
     action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
