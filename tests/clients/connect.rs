@@ -43,7 +43,10 @@ impl Site {
         let access = "authentication: {}\ntenants: {analytics: {namespaces: [default]}}\n";
         fs::write(dev.dir.path().join("access.yaml"), access).unwrap();
         let defaults = fs::read_to_string(dev.dir.path().join("dev/spark-defaults.conf")).unwrap();
-        fs::write(dev.dir.path().join("spark-defaults.conf"), defaults + LOCAL).unwrap();
+        // Functions in Python need PyArrow, which the packages of the client have.
+        let python = program("SPARKGATE_PYSPARK_CLIENT", "python");
+        let python = format!("spark.kubernetes.driverEnv.PYSPARK_PYTHON {}\n", python.get_program().display());
+        fs::write(dev.dir.path().join("spark-defaults.conf"), format!("{defaults}\n{LOCAL}{python}")).unwrap();
         Self { dev, database, door, key: String::new() }
     }
 

@@ -55,6 +55,7 @@ impl Dev {
         let mut command = sparkgate();
         command.args(["dev", "--listen", &address.to_string(), "--sandbox-listen", &sandbox.to_string(), "--dir"]);
         command.arg(dir.path().join("dev")).args(["--livy-listen", &livy.to_string()]);
+        command.args(["--connect-listen", &free_address().to_string()]);
         prepare(&mut command, dir.path());
         Self { gateway: Gateway::start(command, address, true), livy, dir, _alone: alone }
     }

@@ -1,4 +1,4 @@
-//! Third-party clients, and the examples of the documentation: Airflow, pylivy, PySpark's client of Spark Connect, the Python SDK of MCP, schemathesis, a client that is generated from
+//! Third-party clients, and the examples of the documentation: Airflow, pylivy, `PySpark`'s client of Spark Connect, the Python SDK of MCP, schemathesis, a client that is generated from
 //! the API's description, and the commands of the pages, all against `sparkgate dev`. `provider` has a real `OpenID` provider.
 //!
 //! Requires what `make test` provides: `DATABASE_URL`, Postgres' programs, `SPARK_HOME`, curl, and the Python environments

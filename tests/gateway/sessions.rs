@@ -56,11 +56,9 @@ async fn a_request_reaches_the_server_with_its_token_and_without_what_the_client
         "{names:?}"
     );
     // The token is in no answer of the API, and in no object but the Secret.
-    for path in [
-        format!("/v1/sessions/{id}"),
-        format!("/v1/submissions/{id}"),
-        format!("/v1/submissions/{id}/manifest"),
-    ] {
+    for path in
+        [format!("/v1/sessions/{id}"), format!("/v1/submissions/{id}"), format!("/v1/submissions/{id}/manifest")]
+    {
         let answer = place.world.get(&place.key, &path).await;
         assert!(answer.status == 200 && !answer.body.contains(&token), "{answer:?}");
     }
@@ -109,6 +107,11 @@ async fn a_stream_that_breaks_off_or_whose_gateway_stops_ends_with_a_status_afte
         let (code, message) = status(&place.call(&place.key, &id, method, b"").await);
         assert_eq!(code, "14", "{method}: {message}");
     }
+    // A refusal of the driver ends with its headers, as clients require.
+    let refused = place.stream(&place.key, &id, "Refused", b"").await;
+    assert!(refused.has_ended());
+    let (code, message) = status(&place.call(&place.key, &id, "Refused", b"").await);
+    assert_eq!((code.as_str(), message.as_str()), ("13", "no such table"));
     let mut stream = place.stream(&place.key, &id, "Hang", b"").await;
     assert_eq!(stream.data().await.as_deref(), Some(&b"first"[..]));
     place.world.service.health.drain();

@@ -87,7 +87,8 @@ impl ConnectSettings {
             None => {
                 let host = host?;
                 // A port follows the last colon, unless that is part of an IPv6 address.
-                let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
+                let name =
+                    host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
                 format!("sc://{name}:{}", self.listen?.port())
             }
         };

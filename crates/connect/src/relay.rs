@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{
     Connect,
-    body::{BoxError, RelayBody},
+    body::{BoxError, RelayBody, empty},
     status::{STATUS, Status, is_grpc},
 };
 use sparkgate_common::tenant_slots::TenantSlot;
@@ -116,10 +116,10 @@ pub(crate) fn answered(response: Response<Incoming>, held: Held) -> Response<Rel
             .response();
     }
     let (parts, body) = response.into_parts();
-    // A status in the headers is that of a response without a body.
-    let has_status = parts.headers.contains_key(STATUS);
+    // Headers with a status are trailers, too. They have to end the stream: clients take an empty frame after them for a broken one.
+    let body = if parts.headers.contains_key(STATUS) { empty() } else { relayed(body, held) };
     let headers = permitted(parts.headers, |name| *name == CONTENT_TYPE || is_of_grpc(name));
-    let mut response = Response::new(relayed(body, has_status, held));
+    let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response
 }
@@ -131,7 +131,7 @@ fn permitted(headers: HeaderMap, is_permitted: impl Fn(&HeaderName) -> bool) -> 
 
 /// Streams a body. Whatever ends it but the driver's own trailers ends it with a status, after which clients continue elsewhere: a
 /// stream that just ends would look like one that is complete.
-pub(crate) fn relayed<B>(body: B, has_status: bool, held: Held) -> RelayBody
+pub(crate) fn relayed<B>(body: B, held: Held) -> RelayBody
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: std::fmt::Display,
@@ -144,7 +144,7 @@ where
         let ended = loop {
             tokio::select! {
                 biased;
-                () = &mut held.end => break Some(Status::unavailable("the gateway ends this stream: continue in another one")),
+                () = &mut held.end => break Status::unavailable("the gateway ends this stream: continue in another one"),
                 frame = body.frame() => match frame {
                     Some(Ok(frame)) => match frame.into_trailers() {
                         Ok(trailers) => return Some((Frame::trailers(permitted(trailers, is_of_grpc)), None)),
@@ -152,10 +152,9 @@ where
                     },
                     Some(Err(error)) => {
                         tracing::debug!(submission = %held.session, %error, "the response of a session's server broke off");
-                        break Some(Status::unavailable("the connection to the driver of the session broke off"));
+                        break Status::unavailable("the connection to the driver of the session broke off");
                     }
-                    None if has_status => break None,
-                    None => break Some(Status::unavailable("the driver of the session ended its response without a status")),
+                    None => break Status::unavailable("the driver of the session ended its response without a status"),
                 },
                 _ = uses.tick() => {
                     let (connect, session) = (held.connect.clone(), held.session.clone());
@@ -164,7 +163,7 @@ where
             }
         };
         drop(held.slots);
-        ended.map(|status| (Frame::trailers(status.trailers()), None))
+        Some((Frame::trailers(ended.trailers()), None))
     });
     StreamBody::new(frames.map(Ok)).boxed_unsync()
 }

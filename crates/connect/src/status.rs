@@ -1,14 +1,12 @@
 //! Statuses of gRPC, in the forms in which a server sends them.
 
-use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response,
     header::{self, CONTENT_TYPE},
 };
-use http_body_util::{BodyExt, Empty};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::body::RelayBody;
+use super::body::{RelayBody, empty};
 
 /// The media type of gRPC over HTTP/2.
 pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -79,7 +77,7 @@ impl Status {
 
     /// Returns the response to a request that was refused: headers that are trailers, too.
     pub fn response(&self) -> Response<RelayBody> {
-        let mut response = Response::new(Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync());
+        let mut response = Response::new(empty());
         *response.headers_mut() = self.trailers();
         response.headers_mut().insert(CONTENT_TYPE, GRPC);
         response

@@ -27,9 +27,12 @@ use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{
-    cluster,
-    world::{World, job, spark_job},
+use crate::{
+    access::{
+        cluster,
+        world::{World, job, spark_job},
+    },
+    sessions::serving,
 };
 
 const FILE: &str = "
@@ -133,7 +136,8 @@ impl Scene {
         let client = cluster::start("red").await;
         let audit_log = Log::default();
         let store = Store::new(pool.clone()).with_audit_log(Arc::new(audit_log.clone()));
-        let world = World::of(store, pool.clone(), FILE, client.clone(), keys).await;
+        let mut world = World::of(store, pool.clone(), FILE, client.clone(), keys).await;
+        world.configure(serving).await;
         tokio::spawn(world.service.leadership.clone().run_renewal(stop.clone()));
         let clean_up = CleanUpSettings { finished_pod_ttl: None, retention: None };
         for (_, part) in world.service.loops(clean_up, stop) {
@@ -289,6 +293,21 @@ impl Scene {
         ids.push(id);
     }
 
+    /// Opens a session of Spark Connect.
+    async fn open_session(&mut self) {
+        let Self { canaries, caller, ids, .. } = self;
+        let body = json!({
+            "sparkProperties": {
+                "spark.kubernetes.namespace": "red",
+                "spark.ssl.keyPassword": canaries.put("property of a session"),
+            },
+            "environmentVariables": {"X_SECRET": canaries.put("variable of a session")},
+        });
+        let opened = caller.post("/v1/sessions", &body).await;
+        assert_eq!(opened.0, 201, "{opened:?}");
+        ids.push(document(&opened.1)["id"].as_str().unwrap().to_owned());
+    }
+
     /// Creates a webhook with a token for its receiver. Its id is read as those of submissions are.
     async fn create_webhook(&mut self) {
         let Self { canaries, caller, ids, .. } = self;
@@ -350,6 +369,7 @@ async fn secrets_of_requests_are_found_in_no_output(pool: PgPool) {
     scene.run_submissions().await;
     scene.provoke_refusals().await;
     scene.run_into_errors().await;
+    scene.open_session().await;
     scene.create_webhook().await;
     scene.read_everything().await;
 

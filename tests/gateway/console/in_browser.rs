@@ -23,9 +23,10 @@ async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
     let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', message = 'it failed', pod_uid = 'uid', \
                   started_at = created_at, finished_at = clock_timestamp()";
     site.set(&ids[0], failed).await;
-    let mut pages: Vec<String> = ["submissions", "submissions?state=FAILED", "queues", "sessions", "overview", "operator"]
-        .map(|page| format!("/console/{page}"))
-        .into();
+    let mut pages: Vec<String> =
+        ["submissions", "submissions?state=FAILED", "queues", "sessions", "overview", "operator"]
+            .map(|page| format!("/console/{page}"))
+            .into();
     pages.extend(ids.iter().flat_map(|id| pages_of(id)));
     pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {

@@ -9,7 +9,7 @@ use std::{
 use axum::body::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Empty, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     body::{Frame, Incoming},
     server::conn::http2,
@@ -71,6 +71,7 @@ async fn answer(request: Request<Incoming>, seen: Seen) -> Result<Response<Body>
     let body = match path.rsplit('/').next().unwrap_or_default() {
         "Broken" => stream::iter([data(b"x"), Err("broken".to_owned())]).boxed(),
         "NoStatus" => stream::iter([data(b"x")]).boxed(),
+        "Refused" => return Ok(refused()),
         "Hang" => stream::iter([data(b"first")]).chain(stream::pending()).boxed(),
         _ => stream::iter([data(&sent), data(b", executed"), trailers()]).boxed(),
     };
@@ -79,4 +80,11 @@ async fn answer(request: Request<Incoming>, seen: Seen) -> Result<Response<Body>
     response.headers_mut().insert("content-type", HeaderValue::from_static(media));
     response.headers_mut().insert("set-cookie", HeaderValue::from_static("evil=1"));
     Ok(response)
+}
+
+/// Headers that are trailers, too: how servers refuse a request before they have begun a response.
+fn refused() -> Response<Body> {
+    let response = Response::builder().header("content-type", "application/grpc");
+    let response = response.header("grpc-status", "13").header("grpc-message", "no such table");
+    response.body(Empty::new().map_err(|never| match never {}).boxed_unsync()).unwrap()
 }

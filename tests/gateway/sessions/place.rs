@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use axum::body::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http2};
+use hyper::{
+    body::{Body, Incoming},
+    client::conn::http2,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use kube::{
@@ -152,6 +155,11 @@ impl Stream {
     /// Returns the next data.
     pub(super) async fn data(&mut self) -> Option<Vec<u8>> {
         self.0.frame().await?.ok()?.into_data().ok().map(|data| data.to_vec())
+    }
+
+    /// Returns whether its headers end it.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.body().is_end_stream()
     }
 
     /// Returns the trailers, with which it ends.

@@ -81,7 +81,7 @@ class Entry(Document):
     """
     `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
     `delete-webhook`, `hold`, `release`, `requeue`, `change-places`, `pause-queue`, `drain-queue`, `resume-queue`, `change-queue`,
-    `kill-in-spark-ui`, `sign-in` or `sign-out`.
+    `kill-in-spark-ui`, `connect`, `sign-in` or `sign-out`.
     """
     address: str | None = None
     """The address of the client."""

@@ -60,7 +60,8 @@ fn row_of(state: &AppState, caller: &Session, open: OpenSession, host: Option<&s
     let connection_string =
         is_own.then(|| state.service.connect.settings().connection_string(host, &submission.id)).flatten();
     // From `/console/sessions`.
-    let spark_ui = spark_ui_of(&state.service, submission).map(|ui| if ui.starts_with('/') { format!("..{ui}") } else { ui });
+    let spark_ui =
+        spark_ui_of(&state.service, submission).map(|ui| if ui.starts_with('/') { format!("..{ui}") } else { ui });
     let may_end = caller.killable().covers(&submission.tenant, &submission.principal);
     Row { open, connection_string, spark_ui, may_end }
 }

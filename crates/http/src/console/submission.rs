@@ -1,10 +1,6 @@
 //! One submission: its state, why it waits or failed, and all that is known of its run.
 
-use axum::{
-    extract::State,
-    http::Uri,
-    response::Response,
-};
+use axum::{extract::State, http::Uri, response::Response};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;

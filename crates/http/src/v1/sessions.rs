@@ -41,6 +41,7 @@ use sparkgate_web::{
         (status = 201, description = "A new session, whose driver will be started", body = ConnectSession),
         (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "A queue or the policy of the tenant doesn't accept the session", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn open(
