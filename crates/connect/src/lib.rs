@@ -42,6 +42,8 @@ pub use door::{SESSION, refused};
 pub use open::{OpenSession, SessionState};
 pub use status::{Code, Status};
 
+/// Names by which a client on the gateway's own machine reaches it.
+const LOOPBACK: [&str; 2] = ["127.0.0.1", "[::1]"];
 /// How long the address of a driver is used without asking the API server again.
 const ADDRESS: Duration = Duration::from_secs(2);
 /// How often the use of a session is recorded.
@@ -89,6 +91,8 @@ impl ConnectSettings {
                 // A port follows the last colon, unless that is part of an IPv6 address.
                 let name =
                     host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
+                // Without TLS, PySpark's client sends a token to `localhost` only.
+                let name = if !self.is_tls && LOOPBACK.contains(&name) { "localhost" } else { name };
                 format!("sc://{name}:{}", self.listen?.port())
             }
         };
@@ -208,8 +212,9 @@ mod tests {
         let named = |start: &str| format!("{start}x-sparkgate-session={id}");
         assert_eq!(of(Some("gw.example:6066")), named("sc://gw.example:15002/;"));
         assert_eq!(of(Some("gw.example")), named("sc://gw.example:15002/;"));
-        assert_eq!(of(Some("[::1]:6066")), named("sc://[::1]:15002/;"));
-        assert_eq!(of(Some("[::1]")), named("sc://[::1]:15002/;"));
+        assert_eq!(of(Some("[::1]:6066")), named("sc://localhost:15002/;"));
+        assert_eq!(of(Some("127.0.0.1:6066")), named("sc://localhost:15002/;"));
+        assert_eq!(of(Some("[2001:db8::1]")), named("sc://[2001:db8::1]:15002/;"));
         let own = ConnectSettings { url: Some("sc://c.example:443/".to_owned()), is_tls: true, ..settings.clone() };
         assert_eq!(own.connection_string(None, &id), Some(named("sc://c.example:443/;use_ssl=true;")));
         assert_eq!(settings.connection_string(None, &id), None);

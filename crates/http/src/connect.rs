@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::Body,
     extract::{Request, State},
     http::{StatusCode, Version, header, request::Parts},
     response::{IntoResponse, Response},
+    routing::any,
 };
 use tokio::time::sleep;
 
@@ -17,24 +18,36 @@ use sparkgate_server::Peer;
 use sparkgate_service::{
     Authenticated, ConnectCode, ConnectStatus, Credentials, RequestedChange, Service, Session, Unauthenticated, Verdict,
 };
+use sparkgate_web::{
+    request_log::{self, RequestId},
+    routes::Routes,
+};
 
 /// When the credentials of a request under way are checked first.
 const LOOK: Duration = Duration::from_secs(15);
 const NOT_HTTP2: &str =
     "This address serves Spark Connect, which is gRPC over HTTP/2. The API of Sparkgate is at another address.\n";
 
+/// The methods of Spark Connect, as `spark/connect/base.proto` names them.
+const METHODS: &str = "/spark.connect.SparkConnectService/{method}";
+
 /// Returns the router of the port for clients of Spark Connect. It serves nothing else.
 pub fn connect_listener(service: Service) -> Router {
-    Router::new().fallback(answer).with_state(Arc::new(service))
+    let routes = Routes::default().route(METHODS, any(answer)).map(|router| router.fallback(answer));
+    routes.with_state(Arc::new(service)).within(request_log::logged)
 }
 
-async fn answer(State(service): State<Arc<Service>>, request: Request) -> Response {
+async fn answer(
+    State(service): State<Arc<Service>>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Response {
     if request.version() != Version::HTTP_2 {
         return (StatusCode::HTTP_VERSION_NOT_SUPPORTED, NOT_HTTP2).into_response();
     }
     // A body can't be shared by threads, as a request that is authenticated is.
     let (parts, body) = request.into_parts();
-    let response = match caller(&service, &parts).await {
+    let response = match caller(&service, &parts, request_log::text(&id)).await {
         Ok(caller) => {
             let end = service.authenticator.clone().end_of(caller.clone());
             // They were valid just now, and most requests are over soon.
@@ -54,7 +67,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
 }
 
 /// Authenticates a request, and counts it towards the limits of its caller.
-async fn caller(service: &Service, request: &Parts) -> Result<Session, ConnectStatus> {
+async fn caller(service: &Service, request: &Parts, id: &str) -> Result<Session, ConnectStatus> {
     let headers = &request.headers;
     let peer = request.extensions.get::<Peer>();
     let address = peer.map(Peer::client);
@@ -81,7 +94,7 @@ async fn caller(service: &Service, request: &Parts) -> Result<Session, ConnectSt
         metrics().requests_limited.with([exceeded.limit]).inc();
         ConnectStatus::unavailable(format!("{exceeded}: try again"))
     })?;
-    Ok(Session::new(principal, tenancy, address, "").with_review(reviewed))
+    Ok(Session::new(principal, tenancy, address, id).with_review(reviewed))
 }
 
 fn unauthenticated(why: &Unauthenticated) -> ConnectStatus {
