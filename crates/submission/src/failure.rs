@@ -8,6 +8,7 @@ use std::fmt;
 
 pub use advice::advice;
 pub use cause::cause;
+pub use rules::MEMORY_MAX;
 
 use super::state::State;
 
@@ -43,7 +44,7 @@ codes! {
     ConfigMissing "CONFIG_MISSING" Configuration
     /// The API server refused an object.
     Refused "REFUSED" Configuration
-    /// The kernel killed the driver because it exceeded the memory of its container.
+    /// The driver exceeded the memory of its container, or its JVM that of its heap.
     OutOfMemory "OUT_OF_MEMORY" Application
     /// The node ran out of resources, or an operator drained it.
     Evicted "EVICTED" Infrastructure
@@ -145,7 +146,8 @@ impl FailureCode {
             State::Killed => rules::code_for_kill(reason).unwrap_or(Self::PodDeleted),
             State::Lost => Self::Lost,
             State::Error => rules::code_for_refusal(reason, message.unwrap_or_default()),
-            State::Failed => rules::code_for_reason(reason).unwrap_or_else(|| rules::code_for_exit_code(exit_code)),
+            State::Failed => rules::code_for_reason(reason)
+                .unwrap_or_else(|| rules::code_for_exit(exit_code, message.unwrap_or_default())),
         })
     }
 

@@ -55,6 +55,10 @@ impl Outcome {
         if self.state == State::Failed && reason == Some(EVICTED_BY_KUEUE) {
             return Some(RetryKind::Requeue);
         }
+        // What was refused before it was created would be refused again.
+        if self.state == State::Error {
+            return None;
+        }
         FailureCode::for_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
     }
 }

@@ -10,9 +10,9 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
             "The message has the exception, if the log has one; otherwise read the log. Exit code 137 without OUT_OF_MEMORY is often memory, too.",
         ),
         FailureCode::OutOfMemory => (
-            "The driver exceeded the memory of its container",
+            "The driver exceeded the memory of its container, or of its heap",
             "Raise spark.driver.memory, or spark.driver.memoryOverhead for memory outside the heap, such as Python's; collect less to \
-             the driver.",
+             the driver; or set memoryGrowth, and the next attempt has more.",
         ),
         FailureCode::StartFailed => (
             "The container couldn't start its process",

@@ -6,6 +6,8 @@ use super::{
 };
 use crate::{kill_cause::KillCause, queues::QueueEvent};
 
+/// The reason of an attempt that needs more memory than its submission may have.
+pub const MEMORY_MAX: &str = "MemoryMax";
 const HELD: &str = QueueEvent::Held.as_str();
 
 /// Maps the causes of our own kills.
@@ -25,6 +27,7 @@ pub(super) fn code_for_refusal(reason: &str, message: &str) -> FailureCode {
         "Forbidden" if message.contains("exceeded quota") => QuotaExceeded,
         // Kueue's queue will never have as much.
         "ExceedsMaxQuota" => QuotaExceeded,
+        MEMORY_MAX => OutOfMemory,
         _ => Refused,
     }
 }
@@ -62,10 +65,18 @@ pub(super) fn code_for_reason(reason: &str) -> Option<FailureCode> {
     })
 }
 
-/// Maps an exit code. Shells and container runtimes use 126 to 128 for a process that couldn't be started.
-pub(super) fn code_for_exit_code(exit_code: Option<i32>) -> FailureCode {
+/// What a JVM throws when its heap, or another of its pools, is full.
+const OUT_OF_MEMORY: &str = "OutOfMemoryError";
+/// The exit code of a JVM of Spark that ran out of memory (`SparkExitCode.OOM`).
+const SPARK_OUT_OF_MEMORY: i32 = 52;
+
+/// Maps an exit code, and the exception in the message. Shells and container runtimes use 126 to 128 for a process that couldn't be
+/// started.
+pub(super) fn code_for_exit(exit_code: Option<i32>, message: &str) -> FailureCode {
     match exit_code {
         Some(126..=128) => StartFailed,
+        Some(SPARK_OUT_OF_MEMORY) => OutOfMemory,
+        Some(_) if message.contains(OUT_OF_MEMORY) => OutOfMemory,
         Some(_) => ApplicationError,
         None => Unknown,
     }

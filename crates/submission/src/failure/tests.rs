@@ -22,6 +22,7 @@ fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
         (Some(1), "", ApplicationError),
         (Some(137), "OOMKilled", OutOfMemory),
         (Some(137), "Error", ApplicationError),
+        (Some(52), "Error", OutOfMemory),
         (Some(126), "Error", StartFailed),
         (Some(127), "ContainerCannotRun", StartFailed),
         (Some(128), "StartError", StartFailed),
@@ -50,6 +51,17 @@ fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
     ] {
         assert_eq!(failed(exit_code, reason), code, "{exit_code:?} {reason}");
     }
+}
+
+#[test]
+fn an_exception_of_a_full_heap_is_out_of_memory() {
+    let of = |exit_code, message| FailureCode::for_end(State::Failed, exit_code, Some("Error"), Some(message));
+    let heap = "the driver exited with code 1 (Error): java.lang.OutOfMemoryError: Java heap space";
+    assert_eq!(of(Some(1), heap), Some(OutOfMemory));
+    assert_eq!(of(Some(127), heap), Some(StartFailed));
+    assert_eq!(of(None, heap), Some(Unknown));
+    let refused = FailureCode::for_end(State::Error, None, Some(MEMORY_MAX), Some("no more"));
+    assert_eq!(refused, Some(OutOfMemory));
 }
 
 #[test]
