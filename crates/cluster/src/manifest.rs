@@ -8,7 +8,7 @@ pub use overlay::{Overlay, OverlayError, Placement};
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -35,6 +35,9 @@ pub struct Manifest<Object = Box<RawValue>> {
     pub judged: Option<Object>,
 }
 
+/// Variables of the driver, and the labels that they are read from.
+const FENCING: [(&str, &str); 2] =
+    [("SPARKGATE_SUBMISSION_ID", labels::SUBMISSION_ID), ("SPARKGATE_ATTEMPT", labels::ATTEMPT)];
 /// Spark's properties for labels of executors.
 const EXECUTOR_LABEL: &str = "spark.kubernetes.executor.label.";
 
@@ -75,8 +78,12 @@ impl OwnershipLabels<'_> {
             labels.insert(labels::SUBMISSION_ID.to_owned(), self.submission.to_string());
         }
         // Spark appends the driver's container after all others.
-        let container = driver.pod.spec.as_ref().and_then(|spec| spec.containers.last());
-        let container = container.map(|container| container.name.clone()).unwrap_or_default();
+        let container = driver.pod.spec.as_mut().and_then(|spec| spec.containers.last_mut());
+        let container = container.map(|container| {
+            fence(container.env.get_or_insert_default());
+            container.name.clone()
+        });
+        let container = container.unwrap_or_default();
         never_restart(driver.pod.spec.get_or_insert_default(), &container);
         let metadata = &mut driver.pod.metadata;
         metadata.name = Some(name.to_owned());
@@ -92,6 +99,20 @@ impl OwnershipLabels<'_> {
         if self.finalizer {
             metadata.finalizers.get_or_insert_default().push(labels::FINALIZER.to_owned());
         }
+    }
+}
+
+/// Adds the variables by which an application can tell a write of this attempt from those of others. They are read from the labels of the
+/// pod, so they are those of a later attempt, too.
+fn fence(env: &mut Vec<EnvVar>) {
+    for (name, label) in FENCING {
+        env.retain(|variable| variable.name != name);
+        let field = ObjectFieldSelector {
+            api_version: Some("v1".to_owned()),
+            field_path: format!("metadata.labels['{label}']"),
+        };
+        let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
+        env.push(EnvVar { name: name.to_owned(), value: None, value_from: Some(source) });
     }
 }
 
@@ -136,6 +157,10 @@ impl Manifest {
             objects.map(|object| serde_json::from_str(object.get())).collect::<Result<_, _>>()?;
         for metadata in objects.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
             remove_marks(metadata);
+        }
+        let containers = objects.iter_mut().filter_map(|object| object.pointer_mut("/spec/containers")?.as_array_mut());
+        for variables in containers.flatten().filter_map(|container| container.get_mut("env")?.as_array_mut()) {
+            variables.retain(|variable| FENCING.iter().all(|(name, _)| variable["name"] != *name));
         }
         Ok(objects)
     }
