@@ -42,7 +42,17 @@ pub(super) struct Submission {
     pub(super) failure: Option<Why>,
     pub(super) exit_code: Option<i64>,
     pub(super) usage: Option<Usage>,
+    pub(super) startup: Vec<StartupStep>,
     pub(super) warnings: Vec<String>,
+}
+
+/// A step of a start.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct StartupStep {
+    pub(super) step: String,
+    /// Since the one before.
+    pub(super) seconds: f64,
 }
 
 /// Where a submission stands in its queue.

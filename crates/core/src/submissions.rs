@@ -8,6 +8,7 @@ mod limits;
 mod livy;
 pub mod plan;
 mod rendering;
+pub mod startup;
 pub mod status;
 pub mod submit;
 pub mod waiting;

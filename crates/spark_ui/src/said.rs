@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
+use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, SeqAccess, Visitor},
@@ -28,6 +29,8 @@ pub struct Said {
     pub latest: Vec<Job>,
     /// The newest failed stages, the newest first.
     pub failures: Vec<StageFailure>,
+    /// When the first job was submitted.
+    pub first_job_at: Option<DateTime<Utc>>,
 }
 
 /// Jobs by state.
@@ -97,6 +100,8 @@ struct JobData<'a> {
     name: Cow<'a, str>,
     #[serde(borrow)]
     status: Cow<'a, str>,
+    #[serde(borrow)]
+    submission_time: Option<Cow<'a, str>>,
     num_tasks: u32,
     num_active_tasks: u32,
     num_completed_tasks: u32,
@@ -126,6 +131,9 @@ impl<'de> Deserialize<'de> for Jobs {
         let mut latest = Newest::new(JOBS);
         each::<D, JobData<'de>>(deserializer, |job| {
             add(&mut said, &job);
+            if job.job_id == 0 {
+                said.first_job_at = job.submission_time.as_deref().and_then(moment);
+            }
             latest.keep(job.job_id, || Job {
                 id: job.job_id.into(),
                 name: cut(&job.name, NAME),
@@ -223,6 +231,11 @@ fn add(said: &mut Said, job: &JobData<'_>) {
     *killed += u64::from(job.num_killed_tasks);
 }
 
+/// Reads a time as Spark's REST API writes it: `2026-01-02T03:04:05.678GMT`.
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.fGMT").ok().map(|time| time.and_utc())
+}
+
 /// Returns the beginning of a driver's text, without characters that a database refuses or a terminal obeys.
 fn cut(text: &str, longest: usize) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).take(longest).collect()
@@ -243,12 +256,14 @@ mod tests {
     fn jobs_are_summed_up_and_the_newest_are_named() {
         let job = |id: u32, status: &str| {
             json!({"jobId": id, "name": format!("count at job.py:{id}"), "status": status, "numTasks": 4, "numCompletedTasks": 3,
-                   "numFailedTasks": 1, "numActiveStages": 1, "numFailedStages": 2, "stageIds": [id], "killedTasksSummary": {}})
+                   "submissionTime": format!("2026-01-02T03:04:{:02}.678GMT", id + 5), "numFailedTasks": 1, "numActiveStages": 1, "numFailedStages": 2, "stageIds": [id], "killedTasksSummary": {}})
         };
         // Spark lists the newest first, and promises nothing.
         let order = [3, 7, 0, 11, 1, 2, 10, 4, 5, 9, 6, 8];
         let all = order.map(|id| job(id, ["SUCCEEDED", "FAILED", "RUNNING", "UNKNOWN"][id as usize % 4]));
         let said = jobs(&json!(all).to_string()).unwrap();
+        assert_eq!(said.first_job_at, Some("2026-01-02T03:04:05.678Z".parse().unwrap()));
+        assert_eq!(jobs(&json!([job(1, "RUNNING")]).to_string()).unwrap().first_job_at, None, "it is forgotten");
         assert_eq!(said.jobs, JobCounts { running: 3, succeeded: 3, failed: 3 });
         assert_eq!(said.tasks, TaskCounts { completed: 36, failed: 12, ..TaskCounts::default() });
         assert_eq!((said.stages.active, said.stages.failed), (12, 24));

@@ -85,10 +85,14 @@ impl SparkUi {
         Ok(asked)
     }
 
-    /// Returns what a driver says; `None` if it says nothing that can be used, as before its `SparkContext` has started.
+    /// Returns what a driver says; `None` if it says nothing that can be used, as before its first job.
     async fn asked(&self, driver: &AskedDriver) -> Option<Said> {
         let app_id = utf8_percent_encode(&driver.names.app_id, NON_ALPHANUMERIC).to_string().replace("%2D", "-");
         let Jobs(mut said) = self.read(driver, &format!("/api/v1/applications/{app_id}/jobs")).await?;
+        // Zeros would say that it has no jobs, and it may have ended with many.
+        if said.latest.is_empty() {
+            return None;
+        }
         if said.stages.failed > 0 {
             let stages = format!("/api/v1/applications/{app_id}/stages?status=failed");
             said.failures = self.read(driver, &stages).await.map(|FailedStages(failures)| failures).unwrap_or_default();

@@ -31,6 +31,20 @@ pub struct SubmissionDocument {
     pub standing: Option<QueueStanding>,
     /// What the launch of the current attempt changed in its objects.
     pub launch_changes: Option<Value>,
+    pub startup: StartupTimes,
+}
+
+/// What is recorded of the start of the current attempt, beside its row. Times of Kubernetes are whole seconds.
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+pub struct StartupTimes {
+    pub attempt_queued_at: Option<DateTime<Utc>>,
+    /// All its objects existed.
+    pub objects_at: Option<DateTime<Utc>>,
+    /// Its node accepted the pod.
+    pub node_at: Option<DateTime<Utc>>,
+    /// The pod of the first executor was created, and its container started.
+    pub executor_created_at: Option<DateTime<Utc>>,
+    pub executor_started_at: Option<DateTime<Utc>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -44,6 +58,8 @@ struct Row {
     #[sqlx(flatten)]
     archive: kept_logs::MaybeRow,
     standing: Option<Json<StoredStanding>>,
+    #[sqlx(flatten)]
+    startup: StartupTimes,
     changes: Option<Json<Value>>,
 }
 
@@ -59,7 +75,16 @@ impl Scoped {
         query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
         push_usage(&mut query, id, prices);
         query.push(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes FROM submissions s
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes,
+                 coalesce(queued_at, created_at) AS attempt_queued_at, objects_at, pod_since AS node_at, executor_created_at, executor_started_at
+             FROM submissions s
+             LEFT JOIN LATERAL (
+                 SELECT e.at AS objects_at FROM submission_events e
+                 WHERE e.submission_id = s.id AND e.attempt = s.attempt AND e.state = 'PENDING' ORDER BY e.id LIMIT 1) AS objects ON true
+             LEFT JOIN LATERAL (
+                 SELECT min(x.created_at) AS executor_created_at, min(x.started_at) AS executor_started_at
+                 FROM (SELECT x.created_at, x.started_at FROM executors x WHERE x.submission_id = s.id AND x.attempt = s.attempt
+                     ORDER BY x.executor_id LIMIT 16) AS x) AS first ON true
              LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt) AS overlay ON true
              LEFT JOIN LATERAL (
                  SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
@@ -74,7 +99,7 @@ impl Scoped {
         self.scope.push_condition(&mut query, "s");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         drop(connection);
-        let Some(Row { submission, usage, said_by, said_at, said, archive, standing, changes }) = row else {
+        let Some(Row { submission, usage, said_by, said_at, said, archive, standing, startup, changes }) = row else {
             return Ok(None);
         };
         let spark = said_by.zip(said_at).zip(said);
@@ -85,6 +110,7 @@ impl Scoped {
             archive: archive.read(id).await?,
             standing: standing.map(|Json(stored)| stored.into()),
             launch_changes: changes.map(|Json(changes)| changes),
+            startup,
         }))
     }
 }

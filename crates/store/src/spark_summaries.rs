@@ -86,10 +86,13 @@ impl Store {
         Ok(readable(rows.into_iter().map(AskedDriver::try_from)))
     }
 
-    /// Records what a driver said, unless its submission has another attempt by now, or was deleted.
+    /// Records what a driver said, unless its submission has another attempt by now, or was deleted. When its first job was submitted
+    /// stays: a driver forgets its oldest jobs.
     pub async fn write_spark_summary(&self, id: &SubmissionId, attempt: i32, summary: &Value) -> Result<(), Error> {
         let statement = sqlx::query(
-            "UPDATE spark_summaries SET attempt = $2, read_at = clock_timestamp(), summary = $3
+            "UPDATE spark_summaries SET attempt = $2, read_at = clock_timestamp(), summary = $3::jsonb ||
+                 CASE WHEN attempt = $2 AND summary -> 'first_job_at' <> 'null' THEN jsonb_build_object('first_job_at', summary -> 'first_job_at')
+                     ELSE '{}' END
              WHERE submission_id = $1 AND (SELECT s.attempt FROM submissions s WHERE s.id = $1) = $2",
         )
         .bind(id.as_str())

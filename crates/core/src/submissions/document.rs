@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Submissions, failure_reason::FailureReason, waiting::Waiting};
 use crate::usage::Usage;
 use sparkgate_common::error::Error;
-use sparkgate_store::{SparkSummary, Submission, SubmissionDocument, SubmissionUsage};
+use sparkgate_store::{SparkSummary, StartupTimes, Submission, SubmissionDocument, SubmissionUsage};
 use sparkgate_submission::SubmissionId;
 use sparkgate_tenancy::session::Session;
 
@@ -23,6 +23,8 @@ pub struct Document {
     pub spark: Option<SparkSummary>,
     /// What the launch of the current attempt changed in its objects.
     pub launch_changes: Option<Value>,
+    /// When the steps of the current attempt's start happened, beside those of its row.
+    pub startup: StartupTimes,
 }
 
 impl Submissions {
@@ -35,7 +37,8 @@ impl Submissions {
         usage: &Usage,
     ) -> Result<Option<Document>, Error> {
         let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
-        let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes }) = read else {
+        let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes, startup }) = read
+        else {
             return Ok(None);
         };
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
@@ -44,6 +47,6 @@ impl Submissions {
         if let (Some(why), Some(waiting)) = (&mut why, &waiting) {
             why.message.clone_from(&waiting.reason);
         }
-        Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes }))
+        Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes, startup }))
     }
 }

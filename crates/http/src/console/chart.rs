@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use super::text::duration;
-use sparkgate_service::{Event, ExecutorCounts, HourCount};
+use sparkgate_service::{Event, ExecutorCounts, HourCount, StartupStep};
 use sparkgate_submission::{ExecutorRecord, State};
 
 /// The width of wide pictures in units of their own; pages stretch them.
@@ -95,6 +95,48 @@ fn segments(events: &[Event], now: DateTime<Utc>) -> Vec<Segment> {
         Some(Segment { attempt: event.attempt, state, from: event.at, to: end.max(event.at) })
     };
     events.iter().zip(ends).filter_map(segment).collect()
+}
+
+/// Shows how long each step of a start took.
+pub(super) fn waterfall(steps: &[(StartupStep, DateTime<Utc>)]) -> Markup {
+    let [(_, first), rest @ ..] = steps else { return html! {} };
+    let Some((_, last)) = rest.last() else { return html! {} };
+    let scale = Scale::new(*first, *last);
+    let starts = steps.iter().map(|(_, at)| at);
+    html! {
+        table.plain.waterfall {
+            thead { tr { th scope="col" { "Step" } th scope="col" { "Took" } th { span.hidden { "When" } } } }
+            tbody {
+                @for ((step, to), from) in rest.iter().zip(starts) {
+                    tr {
+                        th scope="row" { (in_words(*step)) }
+                        td.number { (duration(*to - *from)) }
+                        td.when {
+                            svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
+                                rect class="ground" x="0" y="0" width=(WIDTH) height="10" {}
+                                rect class="running" x=(number(scale.x(*from))) y="0"
+                                    width=(number(scale.width(*from, *to).max(2.0))) height="10" {}
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns what the time before a step was spent on.
+fn in_words(step: StartupStep) -> &'static str {
+    match step {
+        StartupStep::Queued => "Accepted",
+        StartupStep::Admitted => "Waiting in its queue",
+        StartupStep::Created => "Pausing before a retry, creating its objects",
+        StartupStep::Scheduled => "Finding a node",
+        StartupStep::Started => "Pulling the image, mounting, starting the container",
+        StartupStep::ExecutorRequested => "Starting Spark",
+        StartupStep::ExecutorStarted => "Starting the first executor",
+        StartupStep::FirstJob => "Until the first job",
+    }
 }
 
 /// Shows how many executors ran at each time.

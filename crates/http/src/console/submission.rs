@@ -15,12 +15,15 @@ use super::{
 };
 use crate::{
     host::Host,
-    v1::{spark_ui::link as spark_ui_of, submissions::rerun::RERUN_OF},
+    v1::{
+        spark_ui::link as spark_ui_of,
+        submissions::{first_job, rerun::RERUN_OF},
+    },
 };
 use sparkgate_access::Action;
 use sparkgate_service::{
-    AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, Submission, SubmissionUsage,
-    Summary, UsageOf, Waiting,
+    AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, StartupStep, Submission,
+    SubmissionUsage, Summary, UsageOf, Waiting,
 };
 use sparkgate_submission::{ExecutorRecord, SubmissionId, advice};
 use sparkgate_web::{
@@ -54,6 +57,8 @@ struct Details {
     host: Option<String>,
     spark_ui: Option<String>,
     spark: Option<Summary>,
+    steps: Vec<(StartupStep, DateTime<Utc>)>,
+    launch_changes: Option<Value>,
     may_kill: bool,
 }
 
@@ -78,7 +83,9 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let Document { submission, why, usage, spark, waiting, .. } = document(service, caller, id).await?;
+    let Document { submission, why, usage, spark, waiting, startup, launch_changes } =
+        document(service, caller, id).await?;
+    let spark = spark.and_then(Summary::stored);
     let may_audit = caller.require(Action::ReadAudit).is_ok();
     let filter = AuditFilter { submission: Some(id.to_string()), tenant: None };
     let audit = async {
@@ -99,7 +106,9 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         events: events.ok_or_else(|| no_such_submission(id))?.items,
         usage: usage.filter(|usage| !usage.attempts.is_empty()),
         spark_ui: spark_ui_of(service, &submission),
-        spark: spark.and_then(Summary::stored),
+        steps: sparkgate_service::startup(&submission, &startup, first_job(&submission, spark.as_ref())),
+        spark,
+        launch_changes,
         currency: service.usage.currency().map(str::to_owned),
         submission,
         why,
@@ -129,11 +138,13 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
                 h2 { "Timeline" }
                 (chart::timeline(events, now))
             }
+            @if details.steps.len() > 1 { section { h2 { "Start" } (chart::waterfall(&details.steps)) } }
         }
         section #facts data-live {
             h2 { "Submission" }
             (about(of, now))
         }
+        @if let Some(Value::Array(changes)) = &details.launch_changes { (launch_changes(changes)) }
         (spark::section(details.spark_ui.as_deref(), details.spark.as_ref(), of.attempt, now))
         section #executors data-live data-poll[!is_over] {
             h2 { "Executors " span.count { (executors.len()) @if executors.len() == EXECUTORS as usize { "+" } } }
@@ -260,6 +271,29 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
         ("Reruns", Some(again)),
         ("Labels", labels),
     ])
+}
+
+/// Shows why the driver isn't what the request says.
+fn launch_changes(changes: &[Value]) -> Markup {
+    html! {
+        section {
+            h2 { "Changed at its launch" }
+            @for change in changes {
+                p.quiet { "By " code { (change["by"].as_str().unwrap_or_default()) } }
+                ul {
+                    @for (part, values) in change.as_object().into_iter().flatten().filter(|(part, _)| *part != "by") {
+                        @for (key, value) in values.as_object().into_iter().flatten() {
+                            li { @if part != "properties" { (part) " " } code { (word(key)) "=" (word(&plain(value))) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn label_query(key: &str, value: &str) -> String {

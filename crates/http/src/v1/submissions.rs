@@ -27,6 +27,7 @@ mod form;
 pub(super) mod new;
 pub(crate) mod rerun;
 mod spark;
+mod startup;
 pub(super) mod wait;
 
 use document::{State as StateWord, Submission};
@@ -177,17 +178,25 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let Document { submission, why, usage, spark, waiting, launch_changes } =
+    let Document { submission, why, usage, spark, waiting, launch_changes, startup } =
         document(&state.service, &caller, &id).await?;
     let currency = state.service.usage.currency();
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
+    let spark = spark.and_then(Summary::stored);
+    let first_job = first_job(&submission, spark.as_ref());
+    let steps = startup::steps(&sparkgate_service::startup(&submission, &startup, first_job));
     let mut document = Submission::with(submission, why);
     document.queue_place = waiting.map(Into::into);
     document.launch_changes = launch_changes::read(launch_changes);
-    (document.usage, document.spark_ui, document.spark) =
-        (used, spark_ui, spark.and_then(Summary::stored).map(Into::into));
+    document.startup = steps;
+    (document.usage, document.spark_ui, document.spark) = (used, spark_ui, spark.map(Into::into));
     Ok(Reply::ok(document))
+}
+
+/// Returns when the driver of the current attempt submitted its first job, if it said so.
+pub(crate) fn first_job(of: &sparkgate_service::Submission, spark: Option<&Summary>) -> Option<DateTime<Utc>> {
+    spark.filter(|summary| summary.attempt == of.attempt)?.said.first_job_at
 }
 
 /// Kill a submission

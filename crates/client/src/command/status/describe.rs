@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
-    document::{EXECUTOR_STATES, Submission, Usage},
+    document::{EXECUTOR_STATES, StartupStep, Submission, Usage},
     fields::Fields,
     span::{self, in_words},
     why,
@@ -26,6 +26,7 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
     fields.add("Created", at(submission.created_at));
     fields.add("Started", at(submission.started_at));
     fields.add("Finished", at(submission.finished_at));
+    fields.add("Start", startup(&submission.startup));
     fields.add("Driver", driver(submission));
     fields.add("Executors", executors(submission));
     fields.add("Usage", submission.usage.as_ref().map(usage));
@@ -43,6 +44,14 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
         }
     }
     text
+}
+
+/// Formats how long each step of a start took; the first one has no duration.
+fn startup(steps: &[StartupStep]) -> Option<String> {
+    let [_, steps @ ..] = steps else { return None };
+    let total: f64 = steps.iter().map(|step| step.seconds).sum();
+    let parts = joined(steps.iter().map(|step| format!("{} {:.1}s", step.step, step.seconds)));
+    (!steps.is_empty()).then(|| format!("{total:.1}s: {parts}"))
 }
 
 fn in_queue(queue: &str, submission: &Submission) -> String {
@@ -131,6 +140,7 @@ mod tests {
             "executors": {"pending": 0, "running": 2, "failed": 1, "sleeping": 1},
             "usage": {"driver": {}, "executors": {}, "total": {"coreSeconds": 45000, "memoryByteSeconds": 7730941132800},
                 "estimated": {"coreSeconds": 1}, "cost": {"amount": 0.504, "currency": "EUR"}, "attempts": []},
+            "startup": [{"step": "queued", "seconds": 0}, {"step": "created", "seconds": 0.25}, {"step": "started", "seconds": 3}],
             "limits": {"startSeconds": 600, "runSeconds": 5400}, "retries": {"infrastructure": 2, "application": 0}}"#;
         assert_eq!(
             described(text).lines().collect::<Vec<_>>(),
@@ -145,6 +155,7 @@ mod tests {
                 "Spark:       4.3.0",
                 "Created:     2026-01-02T03:04:05Z (55m 54s ago)",
                 "Started:     2026-01-02T03:05:00Z (55m ago)",
+                "Start:       3.2s: created 0.2s, started 3.0s",
                 "Driver:      pi-1-driver on n1 (10.0.0.3)",
                 "Executors:   2 running, 1 failed, 1 sleeping",
                 "Usage:       12.50 core-hours, 2.00 GiB-hours, 0.50 EUR (partly estimated)",

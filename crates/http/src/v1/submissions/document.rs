@@ -12,6 +12,7 @@ use utoipa::{
 use super::{
     failure::{Why, word},
     spark::SparkSummary,
+    startup::StartupStep,
 };
 use crate::v1::{launch_changes::LaunchChange, queues::document::QueuePlace, usage::document::SubmissionUsage};
 use sparkgate_service as service;
@@ -85,6 +86,10 @@ pub(in crate::v1) struct Submission {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(in crate::v1) launch_changes: Vec<LaunchChange>,
+    /// The steps of the current attempt's start that have happened, in order. Only in the response to `GET /v1/submissions/{id}`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(in crate::v1) startup: Vec<StartupStep>,
     /// What the pods of the submission used. Only in the response to `GET /v1/submissions/{id}`, and only if they reserved
     /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,6 +248,7 @@ impl Submission {
             priority: row.priority,
             queue_place: None,
             launch_changes: Vec::new(),
+            startup: Vec::new(),
             usage: None,
             spark_ui: None,
             spark: None,
