@@ -12,6 +12,7 @@ mod connect;
 mod described;
 mod dev;
 mod generated;
+mod growth;
 mod livy;
 mod markdown;
 mod mcp;

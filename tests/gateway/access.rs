@@ -8,6 +8,7 @@ mod copies;
 mod encryption;
 mod forced;
 mod foreign;
+mod growth;
 mod hosts;
 mod keys;
 mod kubeflow;

@@ -26,6 +26,13 @@ async fn with(pool: &PgPool, store: &Store, columns: &str) -> SubmissionId {
     id
 }
 
+/// Returns the column of a request with these properties of ours.
+fn asking(properties: &[(&str, &str)]) -> String {
+    let properties = properties.iter().map(|(key, value)| (format!("spark.sparkgate.{key}"), *value));
+    let request = serde_json::json!({"sparkProperties": properties.collect::<std::collections::BTreeMap<_, _>>()});
+    format!("request = '{request}'")
+}
+
 const RETRIES: &str = "max_retries_infrastructure = 2, max_retries_application = 1, start_timeout = 60";
 
 fn evicted() -> StateChange {
@@ -412,4 +419,123 @@ async fn the_changes_of_a_launch_are_read_with_its_attempt(pool: PgPool) {
     assert_eq!(all, [Some(changes), None]);
     assert_eq!(read().await, None, "of the current attempt");
     assert!(!store.record_launch_changes(&first, &serde_json::json!([])).await.unwrap(), "the claim is over");
+}
+
+fn out_of_memory() -> StateChange {
+    StateChange::Ended(Outcome { exit_code: Some(137), ..Outcome::new(State::Failed, "OOMKilled", "killed") })
+}
+
+/// Returns the state, the attempt, and a column.
+async fn at(pool: &PgPool, store: &Store, id: &SubmissionId, what: &str) -> (State, i32, i32) {
+    let record = store.all().find(id).await.unwrap().unwrap();
+    (record.state, record.attempt, column(pool, id, what).await)
+}
+
+#[sqlx::test]
+async fn memory_that_runs_out_has_a_budget_of_its_own(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let request = asking(&[("memoryGrowth.retries", "1")]);
+    let id = with(&pool, &store, &format!("{request}, max_retries_application = 1")).await;
+    let here = Placement::default();
+    assert!(store.advance(&id, 1, None, &out_of_memory(), &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &id, "retried_memory").await, (State::Queued, 2, 1));
+    assert!(store.advance(&id, 2, None, &exited(3), &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &id, "retried_application").await, (State::Queued, 3, 1));
+    assert!(store.advance(&id, 3, None, &out_of_memory(), &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &id, "retried_memory").await, (State::Failed, 3, 1), "the budget is used up");
+    let plain = with(&pool, &store, "max_retries_application = 1").await;
+    assert!(store.advance(&plain, 1, None, &out_of_memory(), &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &plain, "retried_application").await, (State::Queued, 2, 1));
+}
+
+#[sqlx::test]
+async fn an_application_that_lost_executors_for_want_of_memory_ran_out_of_it(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let here = Placement::default();
+    for (ends, wanted) in [
+        (&[("OOMKilled", 137)][..], (State::Failed, 1, 0)),
+        (&[("OOMKilled", 137), ("Error", 52)], (State::Queued, 2, 1)),
+        (&[("Error", 1), ("Error", 52)], (State::Failed, 1, 0)),
+    ] {
+        let id = with(&pool, &store, &asking(&[("memoryGrowth.retries", "2")])).await;
+        for (at, (reason, exit_code)) in (1_i64..).zip(ends) {
+            sqlx::query(
+                "INSERT INTO executors (submission_id, attempt, executor_id, pod_name, pod_uid, state, reason, exit_code)
+                 VALUES ($1, 1, $2, 'p', 'u', 'FAILED', $3, $4)",
+            )
+            .bind(id.as_str())
+            .bind(at)
+            .bind(reason)
+            .bind(exit_code)
+            .execute(&pool)
+            .await
+            .unwrap();
+        }
+        assert!(store.advance(&id, 1, None, &exited(1), &here).await.unwrap());
+        assert_eq!(at(&pool, &store, &id, "retried_memory").await, wanted, "{ends:?}");
+        let (failures, recorded) = store.memory_failures(&id, 2).await.unwrap();
+        assert_eq!((failures.len(), recorded), (usize::from(wanted.2 > 0), None));
+    }
+}
+
+#[sqlx::test]
+async fn a_submission_is_restarted_after_the_ends_that_it_names(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let here = Placement::default();
+    let finished = StateChange::Ended(Outcome { exit_code: Some(0), ..Outcome::new(State::Finished, "Completed", "") });
+    let id = with(&pool, &store, &asking(&[("restart", "onFailure")])).await;
+    for attempt in 1..=12 {
+        assert!(store.advance(&id, attempt, None, &exited(1), &here).await.unwrap());
+        assert_eq!(at(&pool, &store, &id, "restarts").await, (State::Queued, attempt + 1, attempt));
+        assert!(!store.advance(&id, attempt, None, &exited(1), &here).await.unwrap(), "the attempt has ended");
+    }
+    assert!(seconds_until(&pool, &id, "not_before").await > 290.0);
+    let last = events(&pool, &id).await.pop().unwrap();
+    assert_eq!((last.0, last.1.as_str(), last.2.as_deref()), (13, "QUEUED", Some("Restart")));
+    // A long run starts the pauses anew.
+    sqlx::query("UPDATE submissions SET state = 'RUNNING', started_at = now() - interval '11 minutes'")
+        .execute(&pool)
+        .await
+        .unwrap();
+    assert!(store.advance(&id, 13, None, &evicted(), &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &id, "restarts").await, (State::Queued, 14, 1));
+    assert!(seconds_until(&pool, &id, "not_before").await <= 10.0);
+    assert!(store.advance(&id, 14, None, &finished, &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &id, "restarts").await, (State::Finished, 14, 1), "success ends it");
+
+    let always = with(&pool, &store, &asking(&[("restart", "always")])).await;
+    assert!(store.advance(&always, 1, None, &finished, &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &always, "restarts").await, (State::Queued, 2, 1));
+    sqlx::query("UPDATE submissions SET state = 'KILLING' WHERE id = $1")
+        .bind(always.as_str())
+        .execute(&pool)
+        .await
+        .unwrap();
+    assert!(store.advance(&always, 2, None, &finished, &here).await.unwrap());
+    assert_eq!(at(&pool, &store, &always, "restarts").await.0, State::Finished, "a kill was accepted");
+}
+
+#[sqlx::test]
+async fn secrets_of_a_submission_that_is_restarted_are_kept(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    for (request, wanted) in [
+        (asking(&[("restart", "always")]), true),
+        (asking(&[("memoryGrowth.retries", "1")]), true),
+        (asking(&[]), false),
+    ] {
+        let drawn = store.draw().await.unwrap();
+        let id = drawn.id.clone();
+        let sealed = Some(Sealed { key: "k".to_owned(), text: b"secret".to_vec() });
+        store.accept(NewSubmission { sealed, ..new(drawn, "pod-1") }).await.unwrap();
+        let set = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {request} WHERE id = $1"));
+        sqlx::query(set).bind(id.as_str()).execute(&pool).await.unwrap();
+        let running = StateChange::Running;
+        assert!(store.advance(&id, 1, None, &running, &of("u")).await.unwrap());
+        let kept: bool = sqlx::query_scalar("SELECT sealed IS NOT NULL FROM manifests WHERE submission_id = $1")
+            .bind(id.as_str())
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        assert_eq!(kept, wanted, "{request}");
+    }
 }

@@ -14,6 +14,7 @@ use sparkgate_policy::{ApplicationSize, Judged, Policy, UnknownSize, Violation};
 use sparkgate_requests::{
     options::{
         SubmissionOptions,
+        again::{self, Restart},
         queue::{self, QueueWords},
     },
     settings::SparkSettings,
@@ -158,8 +159,10 @@ impl PreparedSubmission {
         for key in &requested.consumed {
             request.spark_properties.remove(*key);
         }
+        let supervised = without_effect.remove(again::SUPERVISE_OPTION).map(|_| Restart::OnFailure);
         let options = options.or(SubmissionOptions::take(&mut request.spark_properties)?);
-        let options = SubmissionOptions { queue: requested.name, ..options };
+        let restart = options.restart.or(supervised);
+        let options = SubmissionOptions { queue: requested.name, restart, ..options };
         settings.submitter.name_templates(&mut request);
         let mut files = settings.submitter.files_for(&request);
         add_templates(&mut files, line, &request, &completed.origins);

@@ -230,7 +230,7 @@ impl Kueue {
 }
 
 /// Returns the executors to ask for.
-fn asked(ExecutorSet { pod, count }: ExecutorSet) -> Result<Asked, Stop> {
+fn asked(ExecutorSet { pod, count, .. }: ExecutorSet) -> Result<Asked, Stop> {
     let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let unfit = |property: &str, why: &str| {
         Err(refused(REFUSED, format!("Kueue reserves quota for all executors: {property} {why}")))

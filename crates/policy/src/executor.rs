@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::judged::Judged;
 
 pub use set::{ExecutorCount, ExecutorSet, executors};
+pub use size::ExecutorMemory;
 pub(crate) use size::{Executors, count, initial_count};
 pub(crate) use volumes::ON_DEMAND;
 

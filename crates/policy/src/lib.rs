@@ -43,7 +43,7 @@ pub use document::{
     Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
     PodSecurity, PolicyDocument, ServiceAccountTokens,
 };
-pub use executor::{ExecutorCount, ExecutorSet, executors};
+pub use executor::{ExecutorCount, ExecutorMemory, ExecutorSet, executors};
 pub use image::IMAGE;
 pub use judged::Judged;
 pub use names::{MetadataKeys, Names};

@@ -1,6 +1,7 @@
 //! Options of a submission that the gateway handles itself, in addition to Spark's: an idempotency key, labels, timeouts,
 //! retries. Clients of Spark's protocol set them as properties that begin with `spark.sparkgate.`.
 
+pub mod again;
 pub mod queue;
 mod time;
 mod value;
@@ -9,13 +10,14 @@ pub mod webhook;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::submitter::OWN;
+use again::{MemoryGrowth, Restart};
 use sparkgate_spark::Refusal;
 use sparkgate_store as store;
 use sparkgate_submission::Wire;
 use webhook::SubmissionWebhook;
 
 /// The options of one request. Omitted ones may come from the operator's defaults.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct SubmissionOptions {
     /// Repeating a request with the same key returns the same submission.
     pub idempotency_key: Option<String>,
@@ -34,6 +36,9 @@ pub struct SubmissionOptions {
     /// Time between SIGTERM and SIGKILL when the submission is killed.
     pub kill_grace: Option<Duration>,
     pub retries: Retries,
+    pub memory_growth: MemoryGrowth,
+    /// Which ends are followed by another attempt, beyond the retries.
+    pub restart: Option<Restart>,
     /// The Spark release, or its line, as the request names it.
     pub spark_version: Option<String>,
     /// The queue that has to admit it.
@@ -83,6 +88,12 @@ impl fmt::Debug for SubmissionOptions {
         if let Some(priority) = &self.priority {
             options.field("priority", priority);
         }
+        if self.memory_growth != MemoryGrowth::default() {
+            options.field("memory_growth", &self.memory_growth);
+        }
+        if let Some(restart) = &self.restart {
+            options.field("restart", restart);
+        }
         for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
             options.field("webhook", &(url, format, states));
         }
@@ -110,7 +121,7 @@ pub struct Caps {
 }
 
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 17] = [
     "clientId",
     "defaults",
     "idempotencyKey",
@@ -118,8 +129,12 @@ pub const NAMES: [&str; 13] = [
     "label.<key>",
     "maxRetries.application",
     "maxRetries.infrastructure",
+    again::FACTOR,
+    again::MAX,
+    again::RETRIES,
     "priority",
     "queue",
+    again::RESTART,
     "runTimeout",
     "sparkVersion",
     "startTimeout",
@@ -139,7 +154,20 @@ impl SubmissionOptions {
                 options.set(&key, value.trim()).map_err(|reason| Refusal::property(&key, reason))?;
             }
         }
+        options.restart = options.restart.or_else(|| again::supervised(properties));
         Ok(options)
+    }
+
+    /// Writes those of the options to the properties of the driver that apply to its later attempts.
+    pub fn keep_in(&self, properties: &mut BTreeMap<String, String>) {
+        again::keep(&self.memory_growth, self.restart, properties);
+    }
+
+    /// Returns whether another attempt may follow one that has ended.
+    pub fn may_repeat(&self) -> bool {
+        let Retries { infrastructure, application } = self.retries;
+        let is_restarted = self.restart.is_some_and(|restart| restart != Restart::Never);
+        infrastructure.unwrap_or(0) + application.unwrap_or(0) > 0 || self.memory_growth.is_on() || is_restarted
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
@@ -155,6 +183,8 @@ impl SubmissionOptions {
             "priority" => self.priority = Some(value::priority(value)?),
             "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
             "maxRetries.application" => self.retries.application = Some(value::count(value)?),
+            again::RESTART => self.restart = Some(Restart::parse(value)?),
+            name if self.memory_growth.set(name, value)? => {}
             name => match name.strip_prefix("label.") {
                 Some(label) => {
                     value::label(label, value)?;
@@ -195,6 +225,8 @@ impl SubmissionOptions {
                 infrastructure: self.retries.infrastructure.or(others.retries.infrastructure),
                 application: self.retries.application.or(others.retries.application),
             },
+            memory_growth: self.memory_growth.or(others.memory_growth),
+            restart: self.restart.or(others.restart),
             spark_version: self.spark_version.or(others.spark_version),
             queue: self.queue.or(others.queue),
             priority: self.priority.or(others.priority),
@@ -237,7 +269,15 @@ impl SubmissionOptions {
         ] {
             value::within(asked, caps.retries).map_err(|reason| Refusal::field(field, reason))?;
         }
-        Ok(())
+        self.memory_growth.check(caps.retries)
+    }
+
+    /// Checks them against the properties of the driver.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that names the field.
+    pub fn check_with(&self, properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
+        self.memory_growth.check_max(properties)
     }
 
     /// Converts the options to their stored form.
@@ -264,6 +304,8 @@ impl SubmissionOptions {
     pub fn left_to_client(mut self, is_default: impl Fn(&str) -> bool) -> Self {
         if self.wire.is_some_and(Wire::retries_by_itself) {
             self.retries = Retries::default();
+            self.memory_growth = MemoryGrowth::default();
+            self.restart = None;
         }
         if self.wire.is_some_and(Wire::owns_pods) {
             let asked = |time: Option<Duration>, name: &str| time.filter(|_| !is_default(&format!("{OWN}{name}")));

@@ -22,6 +22,7 @@ use sparkgate_core::{
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
+use sparkgate_growth::Growth;
 use sparkgate_kueue::Kueue;
 use sparkgate_store::Store;
 
@@ -29,8 +30,8 @@ pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
     ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch,
-    Page, Price, QueueState, Scope, StateCount, StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf,
-    UsageFilter, UsageReport, Used, Webhook,
+    Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState, Submission, SubmissionUsage,
+    Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -73,6 +74,7 @@ pub use sparkgate_core::{
         document::Document,
         failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
+        startup::{StartupStep, startup},
         status::{Status, Worker},
         submit::Accepted,
         waiting::{WaitEstimate, Waiting},
@@ -88,6 +90,7 @@ pub use sparkgate_queues::{
 pub use sparkgate_requests::{
     options::{
         Caps, Retries, SessionOptions, SubmissionOptions,
+        again::{MemoryGrowth, Restart, parse_max},
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
     settings::{Settings, SparkSettings},
@@ -205,9 +208,10 @@ impl Service {
             Connect::new(store.clone(), cluster.clone(), installation.clone(), wakeups.clone(), connect, closing);
         let connect = Arc::new(connect);
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
-        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy.
+        let growth = Arc::new(Growth::new(store.clone(), access.clone()));
+        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what grows.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![rules, queues.clone(), kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
+            vec![rules, queues.clone(), growth, kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),

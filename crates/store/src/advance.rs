@@ -5,6 +5,7 @@ use super::{
     deadlines::started,
     error::{Error, within},
     figures::{AGE, WAITED},
+    retry::{Permission, RESTARTED},
     row::words,
     sealed::{DROPPED, NEEDLESS},
     state_log::LoggedChange,
@@ -23,7 +24,7 @@ fn statement() -> String {
             WITH old AS (
                 SELECT id, state AS was FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
-                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
+                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND ({RESTARTED}) IS NOT TRUE
                 FOR NO KEY UPDATE
             ), moved AS (
                 UPDATE submissions s SET
@@ -71,7 +72,7 @@ impl Store {
         // A reason against another attempt (the budget is used up, a kill was accepted) still holds in the second statement.
         if let Some(outcome) = change.outcome()
             && let Some(kind) = outcome.retry_kind()
-            && self.retry(id, attempt, claim, outcome, kind, placement).await?
+            && self.retry(id, attempt, claim, outcome, Permission::Retry(kind), placement).await?
         {
             return Ok(true);
         }
@@ -102,7 +103,13 @@ impl Store {
                 .fetch_optional(&self.patient),
         )
         .await?;
-        let Some((tenant, was, waited, age)) = &moved else { return Ok(false) };
+        let Some((tenant, was, waited, age)) = &moved else {
+            // The statement leaves the ends that are followed by a restart.
+            return match outcome.filter(|_| matches!(to, State::Finished | State::Failed | State::Lost)) {
+                Some(outcome) => self.retry(id, attempt, claim, outcome, Permission::Restart, placement).await,
+                None => Ok(false),
+            };
+        };
         let changed = LoggedChange {
             submission: id.as_str(),
             tenant,

@@ -18,7 +18,8 @@ pub(super) fn code_of(outcome: &Outcome) -> &'static str {
     code(outcome).map_or("none", FailureCode::as_str)
 }
 
-fn code(outcome: &Outcome) -> Option<FailureCode> {
+/// Returns the failure code of an outcome, if it is a failure.
+pub(super) fn code(outcome: &Outcome) -> Option<FailureCode> {
     FailureCode::for_end(outcome.state, outcome.exit_code, outcome.reason.as_deref(), Some(&outcome.message))
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     claim::UNCLAIMED_NOW,
-    counted_ends::code_of,
+    counted_ends::{code, code_of},
     deadlines::started,
     error::{Error, within},
     row::words,
@@ -15,26 +15,74 @@ use super::{
     usage::ended,
 };
 use sparkgate_metrics::{metrics, text};
-use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
+use sparkgate_submission::{FailureCode, Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
-/// The reason of the event that queues another attempt.
-const REASON: &str = "Retry";
 /// Pause before the first retry in seconds, doubled for each further one up to the maximum.
 const PAUSE: f64 = 10.0;
 const PAUSE_MAX: f64 = 300.0;
 
-/// Returns the statement of [`Store::retry`], which binds its parameters in their order.
-fn statement(kind: RetryKind) -> String {
-    // The condition for another attempt, and what it counts.
-    let (is_left, counted) = match kind {
-        RetryKind::Infrastructure => (
-            "retried_infrastructure < max_retries_infrastructure",
-            "retried_infrastructure = old.retried_infrastructure + 1,",
-        ),
-        RetryKind::Application => {
-            ("retried_application < max_retries_application", "retried_application = old.retried_application + 1,")
+/// A run of at least ten minutes starts the pauses of restarts anew.
+const RAN_WELL: &str = "coalesce(started_at < clock_timestamp() - interval '10 minutes', false)";
+const SINCE_GOOD_RUN: &str =
+    "CASE WHEN started_at < clock_timestamp() - interval '10 minutes' THEN 0 ELSE restarts END";
+
+/// What permits another attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Permission {
+    Retry(RetryKind),
+    /// The submission is restarted whenever it ends.
+    Restart,
+}
+
+impl Permission {
+    /// Returns the reason of the event that queues the attempt.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Retry(_) => "Retry",
+            Self::Restart => "Restart",
         }
-        RetryKind::Requeue => ("true", ""),
+    }
+}
+
+/// The condition that the end of a row in the state `$3` is followed by a restart, which its request asks for. A kill that was accepted
+/// comes first.
+pub(super) const RESTARTED: &str = "state <> 'KILLING' AND CASE request #>> '{sparkProperties,spark.sparkgate.restart}'
+    WHEN 'onFailure' THEN $3 IN ('FAILED', 'LOST')
+    WHEN 'always' THEN $3 IN ('FAILED', 'LOST', 'FINISHED') END";
+/// How often a row may run out of memory, as its request says; NULL if it says nothing.
+const MEMORY_RETRIES: &str = "(request #>> '{sparkProperties,spark.sparkgate.memoryGrowth.retries}')::integer";
+
+/// Returns the statement of [`Store::retry`], which binds its parameters in their order.
+fn statement(permission: Permission) -> String {
+    // Memory ran out: that of the driver, or that of several executors, which end with 52 if their heap is full (`SparkExitCode.OOM`).
+    let by_memory = format!(
+        "{MEMORY_RETRIES} IS NOT NULL AND ($20 OR (SELECT count(*) FROM executors e WHERE e.submission_id = submissions.id
+             AND e.attempt = submissions.attempt AND (e.reason = 'OOMKilled' OR e.exit_code = 52)) > 1)"
+    );
+    const PAUSED: &str = "retried_infrastructure + retried_application + retried_memory";
+    // The condition for another attempt, what it counts, and how often the pause was doubled.
+    let (is_left, counted, doubled) = match permission {
+        Permission::Retry(RetryKind::Infrastructure) => (
+            "retried_infrastructure < max_retries_infrastructure".to_owned(),
+            "retried_infrastructure = old.retried_infrastructure + 1,".to_owned(),
+            PAUSED,
+        ),
+        Permission::Retry(RetryKind::Application) => (
+            format!(
+                "CASE WHEN {by_memory} THEN retried_memory < {MEMORY_RETRIES}
+                 ELSE retried_application < max_retries_application END"
+            ),
+            "retried_memory = old.retried_memory + old.by_memory::integer,
+             retried_application = old.retried_application + (NOT old.by_memory)::integer,"
+                .to_owned(),
+            PAUSED,
+        ),
+        Permission::Retry(RetryKind::Requeue) => ("true".to_owned(), String::new(), PAUSED),
+        Permission::Restart => (
+            RESTARTED.to_owned(),
+            "restarts = CASE WHEN old.ran_well THEN 1 ELSE old.restarts + 1 END,".to_owned(),
+            SINCE_GOOD_RUN,
+        ),
     };
     let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
     let ended = ended("$19::timestamptz", &since, "old");
@@ -43,8 +91,8 @@ fn statement(kind: RetryKind) -> String {
     format!(
         r#"
             WITH old AS (
-                SELECT *, clock_timestamp() AS ended, clock_timestamp() + make_interval(secs =>
-                    least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
+                SELECT *, clock_timestamp() AS ended, ({by_memory}) AS by_memory, {RAN_WELL} AS ran_well,
+                    clock_timestamp() + make_interval(secs => least($14 * 2.0 ^ least({doubled}, 30), $15)) AS due
                 FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8::text IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND {is_left}
@@ -83,8 +131,8 @@ fn statement(kind: RetryKind) -> String {
 }
 
 impl Store {
-    /// Ends an attempt and queues the next one, in one statement, if the retry budget for this kind of failure is not used up
-    /// and no kill was requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
+    /// Ends an attempt and queues the next one, in one statement, if that is permitted: the retry budget for this kind of failure is
+    /// not used up, or the submission is restarted. No kill may have been requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
     ///
     /// It also takes the row from the replica that has claimed it: later writes of that replica concern the previous attempt.
     pub(super) async fn retry(
@@ -93,14 +141,14 @@ impl Store {
         attempt: i32,
         claim: Option<i64>,
         outcome: &Outcome,
-        kind: RetryKind,
+        permission: Permission,
         placement: &Placement,
     ) -> Result<bool, Error> {
         let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
         let reservation = placement.reservation;
         let next: Option<(i32, DateTime<Utc>, String, String)> = within(
             "recording the end of an attempt",
-            sqlx::query_as(sqlx::AssertSqlSafe(statement(kind)))
+            sqlx::query_as(sqlx::AssertSqlSafe(statement(permission)))
                 .bind(id.as_str())
                 .bind(attempt)
                 .bind(outcome.state.as_str())
@@ -112,7 +160,7 @@ impl Store {
                 .bind(&placement.node)
                 .bind(&placement.pod_ip)
                 .bind(placement.started_at)
-                .bind(REASON)
+                .bind(permission.reason())
                 .bind(claim)
                 .bind(PAUSE)
                 .bind(PAUSE_MAX)
@@ -120,6 +168,7 @@ impl Store {
                 .bind(reservation.map(|reservation| reservation.memory_bytes))
                 .bind(reservation.and_then(|reservation| reservation.since))
                 .bind(placement.ended_at)
+                .bind(code(outcome) == Some(FailureCode::OutOfMemory))
                 .fetch_optional(&self.patient),
         )
         .await?;
@@ -138,7 +187,7 @@ impl Store {
             };
             end.log();
             let queued = State::Queued.as_str();
-            let (exit_code, reason, message) = (None, Some(REASON), None);
+            let (exit_code, reason, message) = (None, Some(permission.reason()), None);
             LoggedChange { attempt: *next, from: Some(state), state: queued, exit_code, reason, message, ..end }.log();
             tracing::info!(submission = %id, attempt = next, %due, "another attempt queued");
         }

@@ -16,7 +16,9 @@ pub(super) const UNCLAIMED_SEALED: &str = "'00000000-0000-0000-0000-000000000001
 /// follow it, or the submission is being killed or has ended.
 pub(super) const NEEDLESS: &str =
     "sealed AND state NOT IN ('QUEUED', 'LAUNCHING') AND (state NOT IN ('PENDING', 'RUNNING')
-    OR (retried_infrastructure >= max_retries_infrastructure AND retried_application >= max_retries_application))";
+    OR (retried_infrastructure >= max_retries_infrastructure AND retried_application >= max_retries_application
+        AND retried_memory >= coalesce((request #>> '{sparkProperties,spark.sparkgate.memoryGrowth.retries}')::integer, 0)
+        AND request #>> '{sparkProperties,spark.sparkgate.restart}' IS NULL))";
 
 /// The part of a `WITH` list that removes the encrypted objects of the rows of `moved` that are `needless`. The ids are an array,
 /// so that no plan reads the whole table.

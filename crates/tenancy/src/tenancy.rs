@@ -208,9 +208,12 @@ impl TenantRules {
 
     /// Returns the options of a request under those that the tenant forces. Some clients retry by themselves.
     pub fn forced(&self, options: SubmissionOptions) -> SubmissionOptions {
-        let retries = options.wire.filter(|wire| wire.retries_by_itself()).map(|_| options.retries);
+        let SubmissionOptions { wire, retries, memory_growth, restart, .. } = options;
         let forced = self.forced.clone().or(options);
-        SubmissionOptions { retries: retries.unwrap_or(forced.retries), ..forced }
+        match wire.is_some_and(|wire| wire.retries_by_itself()) {
+            true => SubmissionOptions { retries, memory_growth, restart, ..forced },
+            false => forced,
+        }
     }
 
     /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.

@@ -259,6 +259,17 @@ class MaxRetries(Document):
     """Retries after failures that the application didn't cause."""
 
 
+class MemoryGrowth(Document):
+    """More memory for later attempts."""
+
+    factor: float | None = None
+    """What the memory is multiplied by each time: more than 1, at most 10. 1.5 by default."""
+    max: str | None = None
+    """The most memory of a pod, as Spark writes sizes."""
+    retries: int | None
+    """The most attempts that follow because memory ran out. They count against no other budget."""
+
+
 class NewHold(Document):
     """Why submissions are held."""
 
@@ -421,6 +432,14 @@ class Resources(Document):
     submissions: int | None = None
 
 
+class Restart(OpenEnum):
+    """Which ends of a driver are followed by another attempt."""
+
+    NEVER = "never"
+    ON_FAILURE = "onFailure"
+    ALWAYS = "always"
+
+
 class Role(OpenEnum):
     """A role in a tenant (docs/operate/access.md)."""
 
@@ -483,6 +502,19 @@ class SparkVersionList(Document):
     default: str
     """The release of submissions for which nothing else selects one. A tenant may have another default (`GET /v1/me`)."""
     items: list[ServedSparkVersion]
+
+
+class StartupStepName(OpenEnum):
+    """`queued`; `admitted` by its queue; `created`: all objects of the driver exist; `scheduled`: a node accepted the pod; `started`: the image is there, and the driver's container runs; `executorRequested`: the SparkContext is up, and has asked for an executor; `executorStarted`; `firstJob` was submitted."""
+
+    QUEUED = "queued"
+    ADMITTED = "admitted"
+    CREATED = "created"
+    SCHEDULED = "scheduled"
+    STARTED = "started"
+    EXECUTOR_REQUESTED = "executorRequested"
+    EXECUTOR_STARTED = "executorStarted"
+    FIRST_JOB = "firstJob"
 
 
 class StoredFile(Document):
@@ -689,7 +721,10 @@ class LaunchChange(Document):
     """What a feature changed in the objects of an attempt at its launch: why the driver isn't what the request says."""
 
     by: str | None = ""
-    """The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver."""
+    """
+    The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
+    memory to what ran out of it in an earlier attempt.
+    """
     driver: PodChange | None = None
     driver_resources: dict[str, str] | None = Field({}, alias="driverResources")
     """Amounts of the driver's container by resource."""
@@ -826,6 +861,15 @@ class SparkSummary(Document):
     read_at: datetime = Field(..., alias="readAt")
     stages: SparkStageCounts
     tasks: SparkTaskCounts
+
+
+class StartupStep(Document):
+    """A step of an attempt's start. Times of Kubernetes are accurate to a second."""
+
+    at: datetime
+    seconds: float
+    """Seconds since the step before."""
+    step: StartupStepName
 
 
 class SubmissionWebhook(Document):
@@ -1005,6 +1049,7 @@ class NewSubmission(Document):
     """Labels to filter submissions by, in Kubernetes' syntax; at most 32."""
     main_class: str | None = Field(None, alias="mainClass")
     max_retries: MaxRetries | None = Field(None, alias="maxRetries")
+    memory_growth: MemoryGrowth | None = Field(None, alias="memoryGrowth")
     name: str | None = None
     """`spark.app.name`."""
     priority: int | None = None
@@ -1013,6 +1058,7 @@ class NewSubmission(Document):
     """The user that the application impersonates: `--proxy-user`."""
     queue: str | None = None
     """The queue that has to admit the submission: one of `GET /v1/queues`. Without it, the default queue of the tenant, if it has one."""
+    restart: Restart | None = None
     run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
     """Kill the submission if it is still running this long after it started."""
     spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
@@ -1091,6 +1137,8 @@ class Submission(Document):
     """
     spark_version: str = Field(..., alias="sparkVersion")
     started_at: datetime | None = Field(None, alias="startedAt")
+    startup: list[StartupStep] | None = None
+    """The steps of the current attempt's start that have happened, in order. Only in the response to `GET /v1/submissions/{id}`."""
     state: SubmissionState
     tenant: str
     """The tenant that it belongs to; `default` without tenants."""

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sparkgate_spark::{executor_template_of, parse_properties, with_properties};
+use sparkgate_spark::{Quantity, executor_template_of, parse_properties, with_properties};
 
 use self::{error::conflict, objects::Objects};
 use crate::manifest::Manifest;
@@ -47,6 +47,24 @@ impl Overlay {
 }
 
 impl Manifest {
+    /// Returns what the driver's container requests of a resource.
+    ///
+    /// # Errors
+    /// [`OverlayError::Unreadable`], as for [`Manifest::with_overlay`].
+    pub fn driver_request(&self, resource: &str) -> Result<Option<Quantity>, OverlayError> {
+        let mut objects = Objects::parse(self)?;
+        let container = pods::container(&mut objects.pod)?;
+        Ok(Quantity::from_value(&container["resources"]["requests"][resource]))
+    }
+
+    /// Returns the properties of the driver process.
+    ///
+    /// # Errors
+    /// [`OverlayError::Unreadable`], as for [`Manifest::with_overlay`].
+    pub fn properties(&self) -> Result<BTreeMap<String, String>, OverlayError> {
+        Ok(parse_properties(Objects::parse(self)?.properties_text()?))
+    }
+
     /// Returns the objects with the changes of an overlay. The same overlay gives the same objects at each try.
     ///
     /// # Errors

@@ -63,11 +63,12 @@ fn an_option_of_a_command_line_that_has_no_effect_has_a_warning() {
         };
         let version = "4.3.0".parse().unwrap();
         let settings = SparkSettings::new(version, BTreeMap::new(), Submitter::default(), "tester".to_owned());
-        PreparedSubmission::new(request, &settings).unwrap().ignored().collect::<Vec<_>>()
+        let prepared = PreparedSubmission::new(request, &settings).unwrap();
+        (prepared.ignored().collect::<Vec<_>>(), prepared.options.restart)
     };
-    let ignored = of(&["--queue", "etl", "--class", "A", "--supervise", "--queue=b", "local:///a.jar", "--queue", "c"]);
-    assert_eq!(ignored.len(), 2, "{ignored:?}");
-    let queue = r#"--queue: "b" has no effect: the tenant has no queues"#;
-    assert!(ignored[0].starts_with("--supervise ") && ignored[1] == queue, "{ignored:?}");
-    assert!(of(&["--class", "A", "local:///a.jar", "--queue", "its own"]).is_empty());
+    let (ignored, restart) =
+        of(&["--queue", "etl", "--class", "A", "--supervise", "--queue=b", "local:///a.jar", "--queue", "c"]);
+    assert_eq!(ignored, [r#"--queue: "b" has no effect: the tenant has no queues"#]);
+    assert_eq!(restart, Some(Restart::OnFailure), "as --supervise asks for");
+    assert_eq!(of(&["--class", "A", "local:///a.jar", "--supervise"]), (Vec::new(), None), "its own");
 }

@@ -8,7 +8,11 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use sparkgate_common::error::Error;
-use sparkgate_requests::options::{Retries, SubmissionOptions, webhook::SubmissionWebhook};
+use sparkgate_requests::options::{
+    Retries, SubmissionOptions,
+    again::{MemoryGrowth, Restart},
+    webhook::SubmissionWebhook,
+};
 use sparkgate_spark::CreateSubmissionRequest;
 
 /// The first byte of a digest of the second version. Those of the first have 32 bytes, and this one has 33.
@@ -40,6 +44,10 @@ struct Options<'a> {
     queue: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_growth: Option<(Option<u32>, Option<f64>, Option<i64>)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -62,6 +70,8 @@ impl<'a> Options<'a> {
             run_timeout,
             kill_grace,
             retries: Retries { infrastructure, application },
+            memory_growth,
+            restart,
             spark_version,
             queue,
             priority,
@@ -69,6 +79,7 @@ impl<'a> Options<'a> {
             // A session is found again by its name: requests for one have no key.
             session: _,
         } = options;
+        let MemoryGrowth { retries, factor, max_mib } = *memory_growth;
         let webhook = |SubmissionWebhook { url, format, states, secret: _ }: &'a SubmissionWebhook| Webhook {
             url,
             format: format.as_str(),
@@ -87,6 +98,8 @@ impl<'a> Options<'a> {
             webhooks: webhooks.iter().map(webhook).collect(),
             queue: queue.as_deref(),
             priority: *priority,
+            memory_growth: (*memory_growth != MemoryGrowth::default()).then_some((retries, factor, max_mib)),
+            restart: restart.map(Restart::as_str),
         }
     }
 }
@@ -160,6 +173,8 @@ mod tests {
             run_timeout: seconds(3600),
             kill_grace: seconds(5),
             retries: Retries { infrastructure: Some(2), application: None },
+            memory_growth: MemoryGrowth::default(),
+            restart: None,
             spark_version: Some("4.1".to_owned()),
             queue: None,
             priority: None,

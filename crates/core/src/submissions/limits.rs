@@ -57,13 +57,12 @@ pub(super) fn properties(properties: &BTreeMap<String, String>) -> Result<(), Re
     if bytes > CONFIG_MAP_MAX { Err(properties_too_large(properties, bytes)) } else { Ok(()) }
 }
 
-/// Refuses retries of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
+/// Refuses further attempts of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
 /// unique name that is too long for the index.
 pub(super) fn retries(named: &NamedRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
     let NamedRequest { request, app_name: name, .. } = named;
-    let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
-    if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
-        let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries";
+    if options.may_repeat() && request.spark_properties.contains_key(POD_NAME) {
+        let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries and no restarts";
         return Err(Refusal::property(POD_NAME, reason));
     }
     if options.unique_name == Some(true) && name.len() > SUBDOMAIN_MAX {

@@ -88,6 +88,8 @@ impl Submissions {
         if prepared.options.queue != asked {
             prepared.queue_field = Refusal::property_field("spark.sparkgate.queue");
         }
+        prepared.options.check_with(prepared.properties())?;
+        prepared.options.keep_in(&mut prepared.request.request.spark_properties);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
         Ok((prepared, rules))

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LaunchChange {
-    /// The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver.
+    /// The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
+    /// memory to what ran out of it in an earlier attempt.
     #[schema(example = "kueue")]
     by: String,
     /// What the driver's pod got.

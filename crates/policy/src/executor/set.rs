@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     ExecutorPod, SparkRelease,
-    size::{self, DYNAMIC, INITIAL},
+    size::{self, DYNAMIC, ExecutorMemory, INITIAL},
 };
 use crate::judged::Judged;
 
@@ -13,6 +13,7 @@ use crate::judged::Judged;
 pub struct ExecutorSet {
     /// The pod of each of them, as far as a policy judges it: its metadata, its containers with their resources, and where it may run.
     pub pod: Value,
+    pub memory: ExecutorMemory,
     pub count: ExecutorCount,
 }
 
@@ -39,7 +40,8 @@ pub enum ExecutorCount {
 pub fn executors(judged: &Judged<'_>) -> ExecutorSet {
     let pod = judged.objects.iter().find(|object| object["kind"] == "Pod");
     let ExecutorPod { pod, .. } = ExecutorPod::derive(judged, SparkRelease::from_pod(pod));
-    ExecutorSet { pod, count: count(judged) }
+    // What can't be read is a violation of the policy, or Spark's to refuse.
+    ExecutorSet { pod, memory: size::memory(judged, &mut Vec::new()), count: count(judged) }
 }
 
 fn count(judged: &Judged<'_>) -> ExecutorCount {

@@ -42,7 +42,7 @@ fn read<T>(
 
 /// Adds requests and limits to the executor's container.
 pub(super) fn complete(container: &mut Map<String, Value>, judged: &Judged<'_>, unreadable: &mut Unreadable) {
-    let memory = format!("{}Mi", memory_mib(judged, unreadable));
+    let memory = format!("{}Mi", memory(judged, unreadable).total());
     let cores = judged.property("spark.executor.cores").unwrap_or("1");
     let request = judged.property("spark.kubernetes.executor.request.cores").unwrap_or(cores);
     let Some(resources) = object(container, "resources") else { return };
@@ -64,8 +64,25 @@ pub(super) fn complete(container: &mut Map<String, Value>, judged: &Judged<'_>, 
     }
 }
 
-/// Returns the memory of an executor's container: heap, overhead, memory outside the heap, and Python's own.
-fn memory_mib(judged: &Judged<'_>, unreadable: &mut Unreadable) -> i64 {
+/// The memory of an executor's container in MiB, by its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExecutorMemory {
+    /// `spark.executor.memory`.
+    pub heap: i64,
+    /// `spark.executor.memoryOverhead`, or what Spark adds without it.
+    pub overhead: i64,
+    /// Memory outside the heap, and Python's own, which have properties of their own.
+    pub others: i64,
+}
+
+impl ExecutorMemory {
+    pub fn total(self) -> i64 {
+        self.heap.saturating_add(self.overhead).saturating_add(self.others)
+    }
+}
+
+/// Returns the memory of an executor's container.
+pub(super) fn memory(judged: &Judged<'_>, unreadable: &mut Unreadable) -> ExecutorMemory {
     let heap = mib(judged, "spark.executor.memory", unreadable).unwrap_or(DEFAULT_HEAP_MIB);
     let fixed = ["spark.executor.memoryOverhead", "spark.yarn.executor.memoryOverhead"];
     let overhead = fixed.iter().find_map(|key| mib(judged, key, unreadable)).unwrap_or_else(|| {
@@ -85,7 +102,7 @@ fn memory_mib(judged: &Judged<'_>, unreadable: &mut Unreadable) -> i64 {
         true => mib(judged, "spark.executor.pyspark.memory", unreadable).unwrap_or(0),
         false => 0,
     };
-    [overhead, off_heap, python].iter().fold(heap, |sum, part| sum.saturating_add(*part))
+    ExecutorMemory { heap, overhead, others: i64::saturating_add(off_heap, python) }
 }
 
 fn factor(judged: &Judged<'_>, unreadable: &mut Unreadable) -> f64 {
@@ -198,7 +215,7 @@ mod tests {
     }
 
     fn memory(properties: &[(&str, &str)], resource: &str) -> i64 {
-        judge(properties, resource, |judged| memory_mib(judged, &mut Vec::new()))
+        judge(properties, resource, |judged| super::memory(judged, &mut Vec::new()).total())
     }
 
     #[test]

@@ -46,7 +46,11 @@ pub(super) const KEYS: [Key; 39] = [
     read("spark.executor.memory", "0.7.0", "an executor's heap"),
     read("spark.dynamicAllocation.enabled", "1.2.0", "whether the number of executors follows the workload"),
     client("spark.cores.max", "0.6.0", "for standalone clusters, but must be a whole number here, too"),
-    client("spark.driver.supervise", "1.3.0", "for standalone clusters; no driver is restarted here"),
+    client(
+        "spark.driver.supervise",
+        "1.3.0",
+        "restarts a driver that fails; Sparkgate reads it, and spark-submit ignores it on Kubernetes",
+    ),
     client("spark.driver.host", "0.7.0", "dropped, as Spark does: the driver's Service is its host"),
     refused("spark.driver.bindAddress", "2.1.0", "refused by Spark too: it is the pod's address"),
     refused("spark.remote", "3.4.0", "refused by Spark too: a client of Spark Connect can't be submitted"),

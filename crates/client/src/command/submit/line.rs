@@ -96,7 +96,7 @@ const VALUED: [(&str, &str, &str); 26] = [
 ];
 
 const SWITCHES: [(&str, &str); 3] = [
-    ("supervise", "No effect: see --retries"),
+    ("supervise", "Restart the driver whenever it fails"),
     ("verbose", "No effect"),
     ("load-spark-defaults", "No effect: the gateway's defaults always apply"),
 ];

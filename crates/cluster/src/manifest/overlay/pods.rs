@@ -80,7 +80,7 @@ pub(super) fn mount(pod: &mut Value, volume: Value, mount: Value) -> Result<(), 
 }
 
 /// Returns the driver's container: the one that the annotation names, or else the last, as Spark appends it.
-fn container(pod: &mut Value) -> Result<&mut Value, OverlayError> {
+pub(super) fn container(pod: &mut Value) -> Result<&mut Value, OverlayError> {
     let annotation = &pod["metadata"]["annotations"][labels::DRIVER_CONTAINER];
     let name = annotation.as_str().map(str::to_owned);
     let containers = list(object(pod, "spec")?, "containers")?;

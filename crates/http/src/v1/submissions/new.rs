@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::document::MaxRetries;
 use super::document::State as StateWord;
 use crate::v1::webhooks::document::{FormatWord, format_of, states_of};
-use sparkgate_service::{self, Retries, SubmissionOptions};
+use sparkgate_service::{self, MemoryGrowth, Restart, Retries, SubmissionOptions, parse_max};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
 use sparkgate_submission::queues::PRIORITIES;
 use sparkgate_web::{
@@ -75,6 +75,14 @@ pub(in crate::v1) struct NewSubmission {
     #[serde(default)]
     #[schema(value_type = Option<MaxRetries>)]
     max_retries: NewRetries,
+    /// More memory for the attempt after one whose driver or executors ran out of it.
+    #[serde(default)]
+    #[schema(value_type = Option<NewMemoryGrowth>)]
+    memory_growth: NewMemoryGrowth,
+    /// Which ends of the driver are followed by another attempt, however many there were: `onFailure` (it failed, or its end is unknown),
+    /// or `always` (success, too). The pause between them grows to five minutes while attempts end within ten minutes.
+    #[schema(value_type = Option<RestartWord>)]
+    restart: Option<String>,
     /// Where the state changes of this submission are sent; at most 4.
     #[serde(default)]
     webhooks: Vec<SubmissionWebhook>,
@@ -131,6 +139,31 @@ impl SubmissionWebhook {
     }
 }
 
+/// More memory for later attempts.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = MemoryGrowth)]
+struct NewMemoryGrowth {
+    /// The most attempts that follow because memory ran out. They count against no other budget.
+    #[schema(required = true, example = 2)]
+    retries: Option<u32>,
+    /// What the memory is multiplied by each time: more than 1, at most 10. 1.5 by default.
+    #[schema(example = 1.5)]
+    factor: Option<f64>,
+    /// The most memory of a pod, as Spark writes sizes.
+    #[schema(example = "16g")]
+    max: Option<String>,
+}
+
+/// Which ends of a driver are followed by another attempt.
+#[derive(ToSchema)]
+#[schema(as = Restart, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only for the description")]
+enum RestartWord {
+    Never,
+    OnFailure,
+    Always,
+}
+
 #[derive(Default, Deserialize)]
 struct NewRetries {
     infrastructure: Option<u32>,
@@ -151,6 +184,11 @@ impl NewSubmission {
             let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
             errors.extend(Problem::field("#/priority".to_owned(), reason).errors);
         }
+        let mut parsed =
+            |pointer: &str, reason: String| errors.extend(Problem::field(pointer.to_owned(), reason).errors);
+        let NewMemoryGrowth { retries, factor, max } = self.memory_growth;
+        let max_mib = max.and_then(|max| parse_max(&max).map_err(|why| parsed("#/memoryGrowth/max", why)).ok());
+        let restart = self.restart.and_then(|text| Restart::parse(&text).map_err(|why| parsed("#/restart", why)).ok());
         let text = |text: Option<Text>| text.map(|Text(text)| text);
         let texts = |texts: BTreeMap<String, Text>| -> BTreeMap<String, String> {
             texts.into_iter().map(|(key, Text(text))| (key, text)).collect()
@@ -182,6 +220,8 @@ impl NewSubmission {
                 infrastructure: self.max_retries.infrastructure,
                 application: self.max_retries.application,
             },
+            memory_growth: MemoryGrowth { retries, factor, max_mib },
+            restart,
             spark_version: text(self.spark_version),
             queue: text(self.queue),
             priority: self.priority,
@@ -233,6 +273,8 @@ mod tests {
             (r#"{"startTimeoutSeconds": 1.5}"#, "#/startTimeoutSeconds", "must be a whole number, not 1.5"),
             (r#"{"runTimeoutSeconds": -1}"#, "#/runTimeoutSeconds", "must be a whole number, not -1"),
             (r#"{"maxRetries": {"any": 1}}"#, "#/maxRetries/any", "there is no such field"),
+            (r#"{"restart": "often"}"#, "#/restart", "\"often\" is not one of never, onFailure and always"),
+            (r#"{"memoryGrowth": {"max": "much"}}"#, "#/memoryGrowth/max", "\"much\" is not a size, such as 16g"),
             (r#"{"maxRetries": []}"#, "#/maxRetries", "must be an object, not an array"),
             (r#"{"name": ["x"]}"#, "#/name", "must be a string, not an array"),
             (
