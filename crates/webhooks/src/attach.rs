@@ -1,13 +1,14 @@
 //! Webhooks of a single submission, which its request names.
 
-use futures::FutureExt;
+use futures::{FutureExt, future::ready};
 
 use super::{
-    Webhooks,
+    Webhooks, parent_run,
     secrets::{Secrets, SigningSecret},
 };
+use sparkgate_cluster::Manifest;
 use sparkgate_common::error::Error;
-use sparkgate_core::ports::{Attachment, Proposed, Step};
+use sparkgate_core::ports::{Attachment, Attempt, Proposed, Resolution, Step};
 use sparkgate_requests::options::webhook::SubmissionWebhook;
 use sparkgate_spark::Refusal;
 use sparkgate_store::{NewWebhook, WebhookFilter};
@@ -33,6 +34,12 @@ impl Attachment for Webhooks {
     fn attach<'a>(&'a self, id: &'a SubmissionId, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
         let Proposed { tenant, principal, options, .. } = proposed;
         (!options.webhooks.is_empty()).then(|| self.store_all(id, (tenant, principal), &options.webhooks).boxed())
+    }
+
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
+        self.lineage.as_ref()?;
+        let resolution = parent_run::name(self.installation.id, attempt, manifest)?;
+        Some(ready(Ok(resolution)).boxed())
     }
 
     fn detach<'a>(&'a self, id: &'a SubmissionId) -> Step<'a, ()> {

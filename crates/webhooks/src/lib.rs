@@ -12,6 +12,7 @@ mod installation;
 mod lineage_server;
 mod manage;
 mod message;
+mod parent_run;
 mod secrets;
 mod send;
 

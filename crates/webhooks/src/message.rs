@@ -1,7 +1,7 @@
 //! What a webhook sends: a message for one state change.
 
 mod cloud_event;
-mod open_lineage;
+pub(super) mod open_lineage;
 
 use std::collections::BTreeMap;
 

@@ -51,7 +51,7 @@ impl StartupStep {
     }
 }
 
-/// Returns the steps of a start that have happened, with their times in order. `first_job` is when the driver submitted its first job.
+/// Returns the steps of a start that have happened, with their times in order; none before the second. `first_job` is when the driver submitted its first job.
 ///
 /// Kubernetes truncates its times to whole seconds, so a step may seem to precede the one before it: it gets its time then.
 pub fn startup(
@@ -71,6 +71,10 @@ pub fn startup(
     };
     let known = StartupStep::ALL.into_iter().filter_map(|step| Some((step, at(step)?)));
     let mut steps: Vec<_> = known.collect();
+    // Nothing has taken time yet.
+    if steps.len() < 2 {
+        return Vec::new();
+    }
     // A job may be submitted before its executors have started.
     if let [.., (StartupStep::ExecutorStarted, executor), (StartupStep::FirstJob, job)] = &steps[..]
         && job < executor

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LaunchChange {
     /// The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
-    /// memory to what ran out of it in an earlier attempt.
+    /// memory to what ran out of it in an earlier attempt, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
     #[schema(example = "kueue")]
     by: String,
     /// What the driver's pod got.

@@ -33,25 +33,34 @@ pub(super) fn body(change: &Change, installation: Uuid, is_of_all: bool) -> Opti
     };
     let lineage = &change.lineage;
     let chosen = lineage.namespace.as_ref().filter(|_| !is_of_all);
-    let namespace = chosen.cloned().unwrap_or_else(|| format!("sparkgate/{}", change.namespace));
-    let name = lineage.job_name.as_deref().unwrap_or(&change.name);
-    let name = if name.is_empty() { &change.submission_id } else { name };
-    let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+    let namespace = chosen.cloned().unwrap_or_else(|| job_namespace(&change.namespace));
+    let name = job_name(lineage.job_name.as_deref().unwrap_or(&change.name), &change.submission_id);
     Some(json!({
         "eventType": kind,
         "eventTime": change.at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
         "producer": PRODUCER,
         "schemaURL": SCHEMA,
-        "run": {"runId": run_id(change, installation), "facets": run_facets(change, kind, is_of_all)},
+        "run": {"runId": run_id(installation, &change.submission_id, change.attempt), "facets": run_facets(change, kind, is_of_all)},
         "job": {"namespace": namespace, "name": name, "facets": job_facets(change)},
         "inputs": [],
         "outputs": [],
     }))
 }
 
+/// Returns the namespace of the jobs of a namespace of Kubernetes.
+pub(crate) fn job_namespace(namespace: &str) -> String {
+    format!("sparkgate/{namespace}")
+}
+
+/// Returns the name of a job, which may not be empty.
+pub(crate) fn job_name<'a>(name: &'a str, submission: &'a str) -> &'a str {
+    let name = if name.is_empty() { submission } else { name };
+    &name[..name.floor_char_boundary(LONGEST_NAME)]
+}
+
 /// Returns the id of the run of an attempt. It is derived, so that every message about the attempt has the same.
-fn run_id(change: &Change, installation: Uuid) -> Uuid {
-    let place = format!("{installation}/{}/{}", change.submission_id, change.attempt);
+pub(crate) fn run_id(installation: Uuid, submission: &str, attempt: i32) -> Uuid {
+    let place = format!("{installation}/{submission}/{attempt}");
     let digest: [u8; 32] = Sha256::digest(place).into();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
