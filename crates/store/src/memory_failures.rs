@@ -24,8 +24,6 @@ pub enum FullMemory {
     Heap,
 }
 
-/// Several executors have to end for want of memory, unless the driver's message says it: Spark replaces one that was lost.
-const SEVERAL: i64 = 2;
 /// The reason of a container that the kernel killed.
 const OOM_KILLED: &str = "OOMKilled";
 
@@ -79,8 +77,8 @@ impl Row {
         let (reason, message) = (self.reason.as_deref(), self.message.as_deref());
         let code = FailureCode::for_end(State::Failed, self.exit_code, reason, message);
         let is_of_driver = code == Some(FailureCode::OutOfMemory);
-        let least = if is_of_driver { 1 } else { SEVERAL };
-        let executors = (self.killed + self.full >= least).then_some(match self.killed >= self.full {
+        let is_failure = is_of_driver || code == Some(FailureCode::ApplicationError);
+        let executors = (is_failure && self.killed + self.full > 0).then_some(match self.killed >= self.full {
             true => FullMemory::Container,
             false => FullMemory::Heap,
         });
@@ -117,7 +115,9 @@ mod tests {
         assert_eq!(failure("Error", heap, 0, 1), of(None, Some(Heap)), "the exception is a task's");
         assert_eq!(failure("Error", "stage failed", 3, 1), of(None, Some(Container)));
         assert_eq!(failure("Error", "stage failed", 1, 3), of(None, Some(Heap)));
-        assert_eq!(failure("Error", "stage failed", 1, 0), None, "Spark replaces an executor");
+        assert_eq!(failure("Error", "stage failed", 1, 0), of(None, Some(Container)));
+        assert_eq!(failure("Error", "stage failed", 0, 0), None);
+        assert_eq!(failure("Evicted", "evicted", 2, 0), None);
         assert_eq!(failure("OOMKilled", "killed", 2, 0), of(Some(Container), Some(Container)));
         assert_eq!(failure("Evicted", "evicted", 0, 0), None);
     }

@@ -54,10 +54,11 @@ const MEMORY_RETRIES: &str = "(request #>> '{sparkProperties,spark.sparkgate.mem
 
 /// Returns the statement of [`Store::retry`], which binds its parameters in their order.
 fn statement(permission: Permission) -> String {
-    // Memory ran out: that of the driver, or that of several executors, which end with 52 if their heap is full (`SparkExitCode.OOM`).
+    // Memory ran out: that of the driver, or that of an executor, which ends with 52 if its heap is full (`SparkExitCode.OOM`). If only
+    // a worker of Python was killed, the executor goes on, and all failures of a task may be its.
     let by_memory = format!(
-        "{MEMORY_RETRIES} IS NOT NULL AND ($20 OR (SELECT count(*) FROM executors e WHERE e.submission_id = submissions.id
-             AND e.attempt = submissions.attempt AND (e.reason = 'OOMKilled' OR e.exit_code = 52)) > 1)"
+        "{MEMORY_RETRIES} IS NOT NULL AND ($20 OR EXISTS (SELECT FROM executors e WHERE e.submission_id = submissions.id
+             AND e.attempt = submissions.attempt AND (e.reason = 'OOMKilled' OR e.exit_code = 52)))"
     );
     const PAUSED: &str = "retried_infrastructure + retried_application + retried_memory";
     // The condition for another attempt, what it counts, and how often the pause was doubled.
