@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_listener_is_given_the_run_of_its_attempt() {
-        let listener = "spark.extraListeners=a.B,io.openlineage.spark.agent.OpenLineageSparkListener\nspark.app.name=Pi\n";
+        let listener =
+            "spark.extraListeners=a.B,io.openlineage.spark.agent.OpenLineageSparkListener\nspark.app.name=Pi\n";
         let run = run_id(Uuid::nil(), "driver-20260102030405-0001", 2);
         assert_eq!(named(listener, 2), Some(format!("sparkgate/spark Pi {run}")));
         assert_ne!(named(listener, 1), named(listener, 2));

@@ -723,7 +723,7 @@ class LaunchChange(Document):
     by: str | None = ""
     """
     The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
-    memory to what ran out of it in an earlier attempt.
+    memory to what ran out of it in an earlier attempt, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
     """
     driver: PodChange | None = None
     driver_resources: dict[str, str] | None = Field({}, alias="driverResources")
