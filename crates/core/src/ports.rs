@@ -24,7 +24,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use crate::leadership::clock::DatabaseClock;
-use sparkgate_cluster::{Manifest, Overlay};
+use sparkgate_cluster::{Manifest, Overlay, OverlayError};
 use sparkgate_common::error::Error;
 use sparkgate_policy::ApplicationSize;
 use sparkgate_requests::options::SubmissionOptions;
@@ -158,6 +158,12 @@ impl NoLaunch {
     /// The stored objects can't be used.
     pub fn unreadable(message: String) -> Self {
         Self { reason: "Unreadable", message }
+    }
+}
+
+impl From<OverlayError> for NoLaunch {
+    fn from(error: OverlayError) -> Self {
+        Self::unreadable(error.to_string())
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
-use sparkgate_cluster::{Manifest, Overlay, OverlayError};
+use sparkgate_cluster::{Manifest, Overlay};
 use sparkgate_common::error::Error;
 use sparkgate_core::{
     judgement::{executors_of, refusal_of_changed},
@@ -75,7 +75,7 @@ impl Growth {
         }
         let changed = match manifest.with_overlay(&overlay) {
             Ok(changed) => changed,
-            Err(error) => return Ok(Resolution::Refused(unreadable(error))),
+            Err(error) => return Ok(Resolution::Refused(error.into())),
         };
         if !attempt.is_begun
             && let Some(refusal) = refusal_of_changed(&self.access, attempt.namespace, &changed)
@@ -88,19 +88,15 @@ impl Growth {
     }
 }
 
-fn unreadable(error: OverlayError) -> NoLaunch {
-    NoLaunch::unreadable(error.to_string())
-}
-
 /// Returns what an attempt gets beyond its stored objects, after these failures.
 ///
 /// # Errors
 /// What ran out of memory last can't have more.
 fn overlay(failures: &[MemoryFailure], manifest: &Manifest) -> Result<Overlay, NoLaunch> {
-    let properties = manifest.properties().map_err(unreadable)?;
+    let properties = manifest.properties()?;
     let growth = MemoryGrowth::of_driver(&properties);
     let mut overlay = Overlay::default();
-    let total = manifest.driver_request("memory").map_err(unreadable)?.map(|memory| memory.units() / MIB);
+    let total = manifest.driver_request("memory")?.map(|memory| memory.units() / MIB);
     let heap = properties.get(DRIVER_MEMORY).and_then(|text| sizes::mib(text, SparkVersion::V4_3));
     let heap = heap.unwrap_or(DEFAULT_HEAP);
     let driver = Memory { heap, rest: total.unwrap_or(heap).saturating_sub(heap) };

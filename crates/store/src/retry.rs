@@ -21,8 +21,7 @@ use sparkgate_submission::{FailureCode, Outcome, Placement, RetryKind, State, Su
 const PAUSE: f64 = 10.0;
 const PAUSE_MAX: f64 = 300.0;
 
-/// A run of at least ten minutes starts the pauses of restarts anew.
-const RAN_WELL: &str = "coalesce(started_at < clock_timestamp() - interval '10 minutes', false)";
+/// The restarts since a run of at least ten minutes, which starts their pauses anew.
 const SINCE_GOOD_RUN: &str =
     "CASE WHEN started_at < clock_timestamp() - interval '10 minutes' THEN 0 ELSE restarts END";
 
@@ -45,10 +44,10 @@ impl Permission {
 }
 
 /// The condition that the end of a row in the state `$3` is followed by a restart, which its request asks for. A kill that was accepted
-/// comes first.
-pub(super) const RESTARTED: &str = "state <> 'KILLING' AND CASE request #>> '{sparkProperties,spark.sparkgate.restart}'
-    WHEN 'onFailure' THEN $3 IN ('FAILED', 'LOST')
-    WHEN 'always' THEN $3 IN ('FAILED', 'LOST', 'FINISHED') END";
+/// comes first. The request, which is large, is read at ends only.
+pub(super) const RESTARTED: &str = "state <> 'KILLING' AND $3 IN ('FAILED', 'LOST', 'FINISHED') AND CASE request #>> '{sparkProperties,spark.sparkgate.restart}'
+    WHEN 'onFailure' THEN $3 <> 'FINISHED'
+    WHEN 'always' THEN true END";
 /// How often a row may run out of memory, as its request says; NULL if it says nothing.
 const MEMORY_RETRIES: &str = "(request #>> '{sparkProperties,spark.sparkgate.memoryGrowth.retries}')::integer";
 
@@ -79,11 +78,7 @@ fn statement(permission: Permission) -> String {
             PAUSED,
         ),
         Permission::Retry(RetryKind::Requeue) => ("true".to_owned(), String::new(), PAUSED),
-        Permission::Restart => (
-            RESTARTED.to_owned(),
-            "restarts = CASE WHEN old.ran_well THEN 1 ELSE old.restarts + 1 END,".to_owned(),
-            SINCE_GOOD_RUN,
-        ),
+        Permission::Restart => (RESTARTED.to_owned(), "restarts = old.since_good_run + 1,".to_owned(), SINCE_GOOD_RUN),
     };
     let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
     let ended = ended("$19::timestamptz", &since, "old");
@@ -92,7 +87,7 @@ fn statement(permission: Permission) -> String {
     format!(
         r#"
             WITH old AS (
-                SELECT *, clock_timestamp() AS ended, ({by_memory}) AS by_memory, {RAN_WELL} AS ran_well,
+                SELECT *, clock_timestamp() AS ended, ({by_memory}) AS by_memory, {SINCE_GOOD_RUN} AS since_good_run,
                     clock_timestamp() + make_interval(secs => least($14 * 2.0 ^ least({doubled}, 30), $15)) AS due
                 FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)

@@ -17,13 +17,17 @@ const PARENT: &str = "spark.openlineage.parent";
 pub(super) fn name(installation: Uuid, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Option<Resolution> {
     // The properties of the driver are in the last object. Few have a listener.
     manifest.beside.last().filter(|object| object.get().contains(LISTENER))?;
-    let properties = match manifest.properties() {
-        Ok(properties) => properties,
-        Err(error) => return Some(Resolution::Refused(NoLaunch::unreadable(error.to_string()))),
-    };
-    let listeners = properties.get(LISTENERS)?;
-    if !listeners.contains(LISTENER) || properties.keys().any(|key| key.starts_with(PARENT)) {
-        return None;
+    match named(installation, attempt, manifest) {
+        Ok(change) => Some(Resolution::Changed(Box::new(change?))),
+        Err(why) => Some(Resolution::Refused(why)),
+    }
+}
+
+fn named(installation: Uuid, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Option<LaunchChange>, NoLaunch> {
+    let properties = manifest.properties()?;
+    let has_listener = properties.get(LISTENERS).is_some_and(|listeners| listeners.contains(LISTENER));
+    if !has_listener || properties.keys().any(|key| key.starts_with(PARENT)) {
+        return Ok(None);
     }
     let own = ["spark.openlineage.appName", "spark.app.name"];
     let own = own.iter().find_map(|key| properties.get(*key)).map(String::as_str).unwrap_or_default();
@@ -34,13 +38,8 @@ pub(super) fn name(installation: Uuid, attempt: &Attempt<'_>, manifest: &mut Man
     ];
     let properties = parent.map(|(key, value)| (format!("{PARENT}{key}"), value)).into();
     let overlay = Overlay { properties, ..Overlay::default() };
-    match manifest.with_overlay(&overlay) {
-        Ok(changed) => {
-            *manifest = changed;
-            Some(Resolution::Changed(Box::new(LaunchChange { by: "lineage", overlay })))
-        }
-        Err(error) => Some(Resolution::Refused(NoLaunch::unreadable(error.to_string()))),
-    }
+    *manifest = manifest.with_overlay(&overlay)?;
+    Ok(Some(LaunchChange { by: "lineage", overlay }))
 }
 
 #[cfg(test)]
@@ -49,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    fn named(properties: &str, number: i32) -> Option<String> {
+    fn parent(properties: &str, number: i32) -> Option<String> {
         let pod = json!({"kind": "Pod", "spec": {"containers": [{"name": "d"}]}});
         let map = json!({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"spark.properties": properties}});
         let mut manifest: Manifest =
@@ -68,11 +67,11 @@ mod tests {
         let listener =
             "spark.extraListeners=a.B,io.openlineage.spark.agent.OpenLineageSparkListener\nspark.app.name=Pi\n";
         let run = run_id(Uuid::nil(), "driver-20260102030405-0001", 2);
-        assert_eq!(named(listener, 2), Some(format!("sparkgate/spark Pi {run}")));
-        assert_ne!(named(listener, 1), named(listener, 2));
-        assert_eq!(named("spark.app.name=Pi\n", 1), None);
-        assert_eq!(named(&format!("{listener}spark.openlineage.parentRunId=u\n"), 1), None, "it has a parent");
+        assert_eq!(parent(listener, 2), Some(format!("sparkgate/spark Pi {run}")));
+        assert_ne!(parent(listener, 1), parent(listener, 2));
+        assert_eq!(parent("spark.app.name=Pi\n", 1), None);
+        assert_eq!(parent(&format!("{listener}spark.openlineage.parentRunId=u\n"), 1), None, "it has a parent");
         let mentioned = "spark.app.name=OpenLineageSparkListener\n";
-        assert_eq!(named(mentioned, 1), None);
+        assert_eq!(parent(mentioned, 1), None);
     }
 }

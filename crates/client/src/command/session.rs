@@ -1,6 +1,6 @@
 //! `sparkgate session`.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -185,5 +185,5 @@ fn wide(session: &Document) -> Vec<Cell> {
 }
 
 fn time(at: Option<DateTime<Utc>>) -> String {
-    at.map(|at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
+    at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default()
 }

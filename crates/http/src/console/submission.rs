@@ -17,7 +17,7 @@ use crate::{
     host::Host,
     v1::{
         spark_ui::link as spark_ui_of,
-        submissions::{first_job, rerun::RERUN_OF},
+        submissions::{rerun::RERUN_OF, steps_of_start},
     },
 };
 use sparkgate_access::Action;
@@ -106,7 +106,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         events: events.ok_or_else(|| no_such_submission(id))?.items,
         usage: usage.filter(|usage| !usage.attempts.is_empty()),
         spark_ui: spark_ui_of(service, &submission),
-        steps: sparkgate_service::startup(&submission, &startup, first_job(&submission, spark.as_ref())),
+        steps: steps_of_start(&submission, &startup, spark.as_ref()),
         spark,
         launch_changes,
         currency: service.usage.currency().map(str::to_owned),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{launch_changes, reply::Reply, spark_ui, usage::document::SubmissionUsage};
-use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, Summary};
+use sparkgate_service::{Document, Filter, Found, KillAnswer, Page, Session, StartupStep, StartupTimes, Summary};
 use sparkgate_submission as submission;
 use sparkgate_web::{
     cursor,
@@ -184,8 +184,7 @@ pub(super) async fn get(
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
     let spark_ui = spark_ui::link(&state.service, &submission);
     let spark = spark.and_then(Summary::stored);
-    let first_job = first_job(&submission, spark.as_ref());
-    let steps = startup::steps(&sparkgate_service::startup(&submission, &startup, first_job));
+    let steps = startup::steps(&steps_of_start(&submission, &startup, spark.as_ref()));
     let mut document = Submission::with(submission, why);
     document.queue_place = waiting.map(Into::into);
     document.launch_changes = launch_changes::read(launch_changes);
@@ -194,9 +193,14 @@ pub(super) async fn get(
     Ok(Reply::ok(document))
 }
 
-/// Returns when the driver of the current attempt submitted its first job, if it said so.
-pub(crate) fn first_job(of: &sparkgate_service::Submission, spark: Option<&Summary>) -> Option<DateTime<Utc>> {
-    spark.filter(|summary| summary.attempt == of.attempt)?.said.first_job_at
+/// Returns the steps of the current attempt's start, with what its driver says of its first job.
+pub(crate) fn steps_of_start(
+    of: &sparkgate_service::Submission,
+    times: &StartupTimes,
+    spark: Option<&Summary>,
+) -> Vec<(StartupStep, DateTime<Utc>)> {
+    let spark = spark.filter(|summary| summary.attempt == of.attempt);
+    sparkgate_service::startup(of, times, spark.and_then(|summary| summary.said.first_job_at))
 }
 
 /// Kill a submission

@@ -37,11 +37,20 @@ pub(super) fn new_place(queue: Option<String>, priority: Option<i32>) -> Result<
     if queue.is_none() && priority.is_none() {
         return Err(Problem::new(Code::InvalidRequest, "The request names neither a queue nor a priority."));
     }
-    if priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
-        let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
-        return Err(Problem::field("#/priority".to_owned(), reason));
-    }
+    check_priority(priority)?;
     Ok(NewPlace { queue, priority })
+}
+
+/// Checks the field `priority` of a request.
+///
+/// # Errors
+/// It isn't one.
+pub(in crate::v1) fn check_priority(priority: Option<i32>) -> Result<(), Problem> {
+    if priority.is_none_or(|priority| PRIORITIES.contains(&priority)) {
+        return Ok(());
+    }
+    let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
+    Err(Problem::field("#/priority".to_owned(), reason))
 }
 
 /// Move a submission that waits to another queue, or change its priority

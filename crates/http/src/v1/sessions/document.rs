@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::v1::queues::requeue::check_priority;
 use sparkgate_service::{ConnectSettings, OpenSession, SessionOptions, SessionState, SubmissionOptions};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
-use sparkgate_submission::queues::PRIORITIES;
 use sparkgate_web::{
     json::{self, Text},
     problem::{Code, Problem, pointer::pointer},
@@ -67,9 +67,8 @@ pub(super) fn parse(
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
     let (session, mut errors) = json::read::<NewSession>(json::object(body)?, "a session");
     let Some(session) = session else { return Err(Problem::for_fields(Code::InvalidRequest, errors)) };
-    if session.priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
-        let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
-        errors.extend(Problem::field("#/priority".to_owned(), reason).errors);
+    if let Err(problem) = check_priority(session.priority) {
+        errors.extend(problem.errors);
     }
     let texts = |texts: BTreeMap<String, Text>| -> BTreeMap<String, String> {
         texts.into_iter().map(|(key, Text(text))| (key, text)).collect()

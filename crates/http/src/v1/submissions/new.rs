@@ -1,16 +1,22 @@
 //! The body of a create request: Spark's fields, and those that only this API has.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, de::IgnoredAny};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use super::document::MaxRetries;
 use super::document::State as StateWord;
-use crate::v1::webhooks::document::{FormatWord, format_of, states_of};
+use super::failure::word;
+use crate::v1::{
+    queues::requeue::check_priority,
+    webhooks::document::{FormatWord, format_of, states_of},
+};
 use sparkgate_service::{self, MemoryGrowth, Restart, Retries, SubmissionOptions, parse_max};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
-use sparkgate_submission::queues::PRIORITIES;
 use sparkgate_web::{
     json::{self, Text},
     problem::{Code, FieldError, Problem, pointer::pointer},
@@ -154,14 +160,19 @@ struct NewMemoryGrowth {
     max: Option<String>,
 }
 
-/// Which ends of a driver are followed by another attempt.
-#[derive(ToSchema)]
-#[schema(as = Restart, rename_all = "camelCase")]
-#[expect(dead_code, reason = "only for the description")]
-enum RestartWord {
-    Never,
-    OnFailure,
-    Always,
+/// Describes the words of [`Restart`].
+struct RestartWord;
+
+impl PartialSchema for RestartWord {
+    fn schema() -> RefOr<Schema> {
+        word(Restart::ALL.into_iter().map(Restart::as_str), "Which ends of a driver are followed by another attempt.")
+    }
+}
+
+impl ToSchema for RestartWord {
+    fn name() -> Cow<'static, str> {
+        "Restart".into()
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -180,9 +191,8 @@ impl NewSubmission {
             webhook.into_option().map_err(refused).ok()
         });
         let webhooks = webhooks.collect();
-        if self.priority.is_some_and(|priority| !PRIORITIES.contains(&priority)) {
-            let reason = format!("it must be from {} to {}", PRIORITIES.start(), PRIORITIES.end());
-            errors.extend(Problem::field("#/priority".to_owned(), reason).errors);
+        if let Err(problem) = check_priority(self.priority) {
+            errors.extend(problem.errors);
         }
         let mut parsed =
             |pointer: &str, reason: String| errors.extend(Problem::field(pointer.to_owned(), reason).errors);
