@@ -8,7 +8,7 @@ mod copies;
 mod encryption;
 mod forced;
 mod foreign;
-mod growth;
+mod later_attempts;
 mod hosts;
 mod keys;
 mod kubeflow;

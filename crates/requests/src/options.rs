@@ -10,7 +10,7 @@ pub mod webhook;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::submitter::OWN;
-use again::{MemoryGrowth, Restart};
+use again::{AfterNodeLoss, MemoryGrowth, Restart};
 use sparkgate_spark::Refusal;
 use sparkgate_store as store;
 use sparkgate_submission::Wire;
@@ -39,6 +39,7 @@ pub struct SubmissionOptions {
     pub memory_growth: MemoryGrowth,
     /// Which ends are followed by another attempt, beyond the retries.
     pub restart: Option<Restart>,
+    pub after_node_loss: AfterNodeLoss,
     /// The Spark release, or its line, as the request names it.
     pub spark_version: Option<String>,
     /// The queue that has to admit it.
@@ -94,6 +95,9 @@ impl fmt::Debug for SubmissionOptions {
         if let Some(restart) = &self.restart {
             options.field("restart", restart);
         }
+        if self.after_node_loss != AfterNodeLoss::default() {
+            options.field("after_node_loss", &self.after_node_loss);
+        }
         for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
             options.field("webhook", &(url, format, states));
         }
@@ -120,8 +124,10 @@ pub struct Caps {
     pub retries: Option<u32>,
 }
 
-/// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
-pub const NAMES: [&str; 17] = [
+/// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key, and
+/// `afterNodeLoss.nodeSelector.` by that of a node selector.
+pub const NAMES: [&str; 18] = [
+    "afterNodeLoss.nodeSelector.<key>",
     "clientId",
     "defaults",
     "idempotencyKey",
@@ -160,7 +166,7 @@ impl SubmissionOptions {
 
     /// Writes those of the options to the properties of the driver that apply to its later attempts.
     pub fn keep_in(&self, properties: &mut BTreeMap<String, String>) {
-        again::keep(&self.memory_growth, self.restart, properties);
+        again::keep(&self.memory_growth, self.restart, &self.after_node_loss, properties);
     }
 
     /// Returns whether another attempt may follow one that has ended.
@@ -184,7 +190,7 @@ impl SubmissionOptions {
             "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
             "maxRetries.application" => self.retries.application = Some(value::count(value)?),
             again::RESTART => self.restart = Some(Restart::parse(value)?),
-            name if self.memory_growth.set(name, value)? => {}
+            name if self.memory_growth.set(name, value)? || self.after_node_loss.set(name, value) => {}
             name => match name.strip_prefix("label.") {
                 Some(label) => {
                     value::label(label, value)?;
@@ -227,6 +233,9 @@ impl SubmissionOptions {
             },
             memory_growth: self.memory_growth.or(others.memory_growth),
             restart: self.restart.or(others.restart),
+            after_node_loss: AfterNodeLoss {
+                node_selector: others.after_node_loss.node_selector.into_iter().chain(self.after_node_loss.node_selector).collect(),
+            },
             spark_version: self.spark_version.or(others.spark_version),
             queue: self.queue.or(others.queue),
             priority: self.priority.or(others.priority),
@@ -269,7 +278,8 @@ impl SubmissionOptions {
         ] {
             value::within(asked, caps.retries).map_err(|reason| Refusal::field(field, reason))?;
         }
-        self.memory_growth.check(caps.retries)
+        self.memory_growth.check(caps.retries)?;
+        self.after_node_loss.check()
     }
 
     /// Checks them against the properties of the driver.
@@ -306,6 +316,7 @@ impl SubmissionOptions {
             self.retries = Retries::default();
             self.memory_growth = MemoryGrowth::default();
             self.restart = None;
+            self.after_node_loss = AfterNodeLoss::default();
         }
         if self.wire.is_some_and(Wire::owns_pods) {
             let asked = |time: Option<Duration>, name: &str| time.filter(|_| !is_default(&format!("{OWN}{name}")));

@@ -22,7 +22,6 @@ use sparkgate_core::{
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
-use sparkgate_growth::Growth;
 use sparkgate_kueue::Kueue;
 use sparkgate_store::Store;
 
@@ -90,14 +89,15 @@ pub use sparkgate_queues::{
 pub use sparkgate_requests::{
     options::{
         Caps, Retries, SessionOptions, SubmissionOptions,
-        again::{MemoryGrowth, Restart, parse_max},
+        again::{AfterNodeLoss, MemoryGrowth, Restart, parse_max},
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
     submitter::{Submitter, read::SubmitterError},
 };
-pub use sparkgate_spark_ui::{
+pub use sparkgate_retries::{Changes, Growth};
+use sparkgate_spark_ui::{
     Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
     TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
 };
@@ -208,10 +208,12 @@ impl Service {
             Connect::new(store.clone(), cluster.clone(), installation.clone(), wakeups.clone(), connect, closing);
         let connect = Arc::new(connect);
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
-        let growth = Arc::new(Growth::new(store.clone(), access.clone()));
-        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what grows.
+        let changes = Changes::new(store.clone(), access.clone());
+        let growth = Arc::new(Growth::new(changes.clone()));
+        let nodes = Arc::new(sparkgate_retries::AfterNodeLoss::new(changes));
+        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what later attempts get.
         let attachments: Vec<Arc<dyn Attachment>> =
-            vec![rules, queues.clone(), growth, kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
+            vec![rules, queues.clone(), growth, nodes, kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),

@@ -29,14 +29,16 @@ fn write_line(text: &mut String, key: &str, value: &str) {
     text.push('\n');
 }
 
-/// Returns a file `spark.properties` with these properties set. All other lines stay as they are.
+/// Returns a file `spark.properties` with these properties set, or removed if they have no value. All other lines stay as they are.
 ///
 /// The file must be one that a driver was built with: it has one line for each property.
-pub fn with_properties(file: &str, set: &BTreeMap<String, String>) -> String {
+pub fn with_properties(file: &str, set: &BTreeMap<String, Option<String>>) -> String {
     let is_replaced = |line: &str| parse_properties(line).keys().any(|key| set.contains_key(key));
     let mut text: String = file.split_inclusive('\n').filter(|line| !is_replaced(line)).collect();
     for (key, value) in set {
-        write_line(&mut text, key, value);
+        if let Some(value) = value {
+            write_line(&mut text, key, value);
+        }
     }
     text
 }

@@ -34,6 +34,9 @@ pub struct Overlay {
     /// What each executor's pod gets.
     #[serde(skip_serializing_if = "Placement::is_empty")]
     pub executor: Placement,
+    /// Node selectors of the driver and of its executors. Each replaces the one of the same key; `None` removes it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, Option<String>>,
     /// Properties of the driver process. They replace those of the same name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
@@ -75,13 +78,15 @@ impl Manifest {
             return Ok(self.clone());
         }
         let mut objects = Objects::parse(self)?;
+        let mut set = objects.select_nodes(&overlay.node_selector)?;
         pods::place_driver(&mut objects.pod, &overlay.driver)?;
         pods::size_driver(&mut objects.pod, &overlay.driver_resources)?;
-        let mut set = executor_properties(&objects, &overlay.executor)?;
+        let mut also = executor_properties(&objects, &overlay.executor)?;
         if !overlay.executor.tolerations.is_empty() {
-            set.extend(objects.tolerate(&overlay.executor.tolerations)?);
+            also.extend(objects.tolerate(&overlay.executor.tolerations)?);
         }
-        set.extend(overlay.properties.clone());
+        also.extend(overlay.properties.clone());
+        set.extend(also.into_iter().map(|(key, value)| (key, Some(value))));
         if !set.is_empty() {
             let text = objects.properties()?;
             *text = Value::String(with_properties(text.as_str().unwrap_or_default(), &set));

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use sparkgate_common::error::Error;
 use sparkgate_requests::options::{
     Retries, SubmissionOptions,
-    again::{MemoryGrowth, Restart},
+    again::{AfterNodeLoss, MemoryGrowth, Restart},
     webhook::SubmissionWebhook,
 };
 use sparkgate_spark::CreateSubmissionRequest;
@@ -48,6 +48,8 @@ struct Options<'a> {
     memory_growth: Option<(Option<u32>, Option<f64>, Option<i64>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restart: Option<&'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    after_node_loss: &'a BTreeMap<String, Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -72,6 +74,7 @@ impl<'a> Options<'a> {
             retries: Retries { infrastructure, application },
             memory_growth,
             restart,
+            after_node_loss: AfterNodeLoss { node_selector },
             spark_version,
             queue,
             priority,
@@ -100,6 +103,7 @@ impl<'a> Options<'a> {
             priority: *priority,
             memory_growth: (*memory_growth != MemoryGrowth::default()).then_some((retries, factor, max_mib)),
             restart: restart.map(Restart::as_str),
+            after_node_loss: node_selector,
         }
     }
 }
@@ -175,6 +179,7 @@ mod tests {
             retries: Retries { infrastructure: Some(2), application: None },
             memory_growth: MemoryGrowth::default(),
             restart: None,
+            after_node_loss: AfterNodeLoss::default(),
             spark_version: Some("4.1".to_owned()),
             queue: None,
             priority: None,

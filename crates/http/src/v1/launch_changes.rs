@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LaunchChange {
     /// The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
-    /// memory to what ran out of it in an earlier attempt, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
+    /// memory to what ran out of it in an earlier attempt, `afterNodeLoss` moved it to other nodes, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
     #[schema(example = "kueue")]
     by: String,
     /// What the driver's pod got.
@@ -24,6 +24,10 @@ pub(super) struct LaunchChange {
     /// What each executor's pod gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     executor: Option<PodChange>,
+    /// Node selectors of the driver and its executors that replace those of the request; null: removed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    node_selector: BTreeMap<String, Option<String>>,
     /// Properties of the driver process that replace those of the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false, example = json!({"spark.dynamicAllocation.maxExecutors": "8"}))]

@@ -1,5 +1,5 @@
-//! What follows an attempt that has ended: another one with more memory, or the same driver again and again. Both are properties that
-//! stay with the driver, so that its objects and the stored request say what applies to them.
+//! What follows an attempt that has ended: another one with more memory or on other nodes, or the same driver again and again. They are
+//! properties that stay with the driver, so that its objects and the stored request say what applies to them.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub const RETRIES: &str = "memoryGrowth.retries";
 pub const FACTOR: &str = "memoryGrowth.factor";
 pub const MAX: &str = "memoryGrowth.max";
 pub const RESTART: &str = "restart";
+/// It is followed by the key of a node selector.
+pub const AFTER_NODE_LOSS: &str = "afterNodeLoss.nodeSelector.";
 
 /// More memory for the attempt after one that ran out of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,6 +33,13 @@ pub struct MemoryGrowth {
     pub factor: Option<f64>,
     /// The most memory of a pod, in MiB.
     pub max_mib: Option<i64>,
+}
+
+/// Where the attempts run that follow one which the cluster ended: its node was lost or drained, or a pod replaced it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AfterNodeLoss {
+    /// Node selectors of the driver and its executors. Each replaces the one that the submission has; `None` removes it.
+    pub node_selector: BTreeMap<String, Option<String>>,
 }
 
 /// Which ends of a driver are followed by another attempt, however many there were.
@@ -136,6 +145,44 @@ impl MemoryGrowth {
     }
 }
 
+impl AfterNodeLoss {
+    /// Sets the value of a property; an empty one removes the selector. `false` if it is none of these.
+    pub(super) fn set(&mut self, name: &str, text: &str) -> bool {
+        let Some(key) = name.strip_prefix(AFTER_NODE_LOSS) else { return false };
+        self.node_selector.insert(key.to_owned(), (!text.is_empty()).then(|| text.to_owned()));
+        true
+    }
+
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        for (key, wanted) in &self.node_selector {
+            value::label(key, wanted.as_deref().unwrap_or_default())
+                .map_err(|reason| Refusal::field(format!("afterNodeLoss.nodeSelector[\"{key}\"]"), reason))?;
+        }
+        if self.node_selector.len() > value::LABELS_MAX {
+            let reason = format!("{} node selectors: there may be {}", self.node_selector.len(), value::LABELS_MAX);
+            return Err(Refusal::field("afterNodeLoss.nodeSelector", reason));
+        }
+        Ok(())
+    }
+
+    /// Reads what was kept with a driver.
+    pub fn of_driver(properties: &BTreeMap<String, String>) -> Self {
+        let mut found = Self::default();
+        for (key, value) in properties {
+            if let Some(name) = key.strip_prefix(OWN) {
+                found.set(name, value);
+            }
+        }
+        found
+    }
+
+    fn keep(&self, properties: &mut BTreeMap<String, String>) {
+        for (key, value) in &self.node_selector {
+            properties.insert(format!("{OWN}{AFTER_NODE_LOSS}{key}"), value.clone().unwrap_or_default());
+        }
+    }
+}
+
 /// Parses a maximum, as Spark writes sizes.
 ///
 /// # Errors
@@ -145,8 +192,14 @@ pub fn parse_max(text: &str) -> Result<i64, String> {
     size.ok_or_else(|| format!("{text:?} is not a size, such as 16g"))
 }
 
-/// Writes both to the properties of the driver.
-pub(super) fn keep(growth: &MemoryGrowth, restart: Option<Restart>, properties: &mut BTreeMap<String, String>) {
+/// Writes all of them to the properties of the driver.
+pub(super) fn keep(
+    growth: &MemoryGrowth,
+    restart: Option<Restart>,
+    after_node_loss: &AfterNodeLoss,
+    properties: &mut BTreeMap<String, String>,
+) {
+    after_node_loss.keep(properties);
     let MemoryGrowth { retries, factor, max_mib } = growth;
     let growth = [
         (RETRIES, retries.map(|retries| retries.to_string())),

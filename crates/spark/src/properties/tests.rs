@@ -28,10 +28,10 @@ fn special_characters_are_escaped_as_java_does() {
 }
 
 #[test]
-fn properties_that_are_set_replace_lines_of_the_same_key() {
-    let before = written(&[("spark.a", "1"), ("spark.a.b", "x=y"), ("spark.odd key", "2")]);
-    let set = [("spark.a", "8"), ("spark.odd key", "9"), ("spark.new", " z")];
-    let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+fn properties_that_are_set_or_removed_replace_lines_of_the_same_key() {
+    let before = written(&[("spark.a", "1"), ("spark.a.b", "x=y"), ("spark.gone", "3"), ("spark.odd key", "2")]);
+    let set = [("spark.a", Some("8")), ("spark.odd key", Some("9")), ("spark.new", Some(" z")), ("spark.gone", None)];
+    let set = set.map(|(key, value)| (key.to_owned(), value.map(str::to_owned))).into();
     let header: Vec<&str> = before.lines().take(2).collect();
     let after = with_properties(&before, &set);
     let lines: Vec<&str> = after.lines().collect();

@@ -70,6 +70,29 @@ impl Objects {
         if is_new { self.mount_template(text) } else { self.replace_template(text) }
     }
 
+    /// Replaces node selectors of the driver's pod and in the executors' template. Returns the properties that replace those of
+    /// executors, and that stand for both (`spark.kubernetes.node.selector.*`).
+    pub(super) fn select_nodes(
+        &mut self,
+        wanted: &BTreeMap<String, Option<String>>,
+    ) -> Result<BTreeMap<String, Option<String>>, OverlayError> {
+        pods::select_nodes("driver", &mut self.pod, wanted)?;
+        if let Some(template) = executor_template_of(&self.beside) {
+            let mut changed = template.clone();
+            pods::select_nodes("executor", &mut changed, wanted)?;
+            if changed != template {
+                self.replace_template(changed.to_string())?;
+            }
+        }
+        let mut set = BTreeMap::new();
+        for (key, wanted) in wanted {
+            set.insert(format!("spark.kubernetes.driver.node.selector.{key}"), None);
+            set.insert(format!("spark.kubernetes.executor.node.selector.{key}"), None);
+            set.insert(format!("spark.kubernetes.node.selector.{key}"), wanted.clone());
+        }
+        Ok(set)
+    }
+
     fn replace_template(&mut self, text: String) -> Result<BTreeMap<String, String>, OverlayError> {
         let entry = ExecutorTemplateMount::for_config_map(String::new()).entry;
         let mut present = self.beside.iter_mut().filter_map(|object| object.get_mut("data")?.get_mut(entry));

@@ -41,6 +41,28 @@ fn insert(
     Ok(())
 }
 
+/// Replaces node selectors of a pod, or removes those that have no value.
+pub(super) fn select_nodes(
+    whose: &'static str,
+    pod: &mut Value,
+    wanted: &BTreeMap<String, Option<String>>,
+) -> Result<(), OverlayError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let selector = object(object(pod, "spec")?, "nodeSelector")?;
+    let selector = selector
+        .as_object_mut()
+        .ok_or_else(|| unreadable(format!("the {whose}'s nodeSelector is no object")))?;
+    for (key, wanted) in wanted {
+        match wanted {
+            Some(value) => selector.insert(key.clone(), value.clone().into()),
+            None => selector.remove(key),
+        };
+    }
+    Ok(())
+}
+
 /// Adds tolerations to a pod that lacks them.
 pub(super) fn tolerate(whose: &'static str, pod: &mut Value, tolerations: &[Toleration]) -> Result<(), OverlayError> {
     if tolerations.is_empty() {

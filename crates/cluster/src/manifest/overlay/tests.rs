@@ -70,6 +70,22 @@ fn a_driver_gets_labels_annotations_node_selectors_and_tolerations() {
 }
 
 #[test]
+fn a_node_selector_is_replaced_or_removed_for_the_driver_and_its_executors() {
+    let selector = [("disk", Some("nvme")), ("pool", None)].map(|(key, value)| (key.to_owned(), value.map(str::to_owned)));
+    let overlay = Overlay { node_selector: selector.into(), ..Overlay::default() };
+    let before = "spark.a=1\nspark.kubernetes.node.selector.disk=ssd\nspark.kubernetes.executor.node.selector.disk=hdd\n\
+                  spark.kubernetes.executor.node.selector.pool=spot\n";
+    let of_executors = r#"{"spec": {"nodeSelector": {"pool": "spot", "zone": "a"}, "containers": [{"name": "e"}]}}"#;
+    let after = manifest(before, Some(of_executors)).with_overlay(&overlay).unwrap();
+    assert_eq!(value(&after.pod)["spec"]["nodeSelector"], json!({"disk": "nvme"}));
+    let expected = [("spark.a", "1"), ("spark.kubernetes.node.selector.disk", "nvme")];
+    assert_eq!(properties(&after), expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    assert_eq!(template(&after)["spec"]["nodeSelector"], json!({"disk": "nvme", "zone": "a"}));
+    let again = after.with_overlay(&overlay).unwrap();
+    assert_eq!((again.pod.get(), properties(&again)), (after.pod.get(), properties(&after)));
+}
+
+#[test]
 fn an_amount_replaces_the_request_of_the_drivers_container_and_its_limit() {
     let amounts = [("memory", "4Gi"), ("cpu", "2")].map(|(name, amount)| (name.to_owned(), amount.to_owned()));
     let overlay = Overlay { driver_resources: amounts.into(), ..Overlay::default() };

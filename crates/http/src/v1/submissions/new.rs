@@ -15,7 +15,7 @@ use crate::v1::{
     queues::requeue::check_priority,
     webhooks::document::{FormatWord, format_of, states_of},
 };
-use sparkgate_service::{self, MemoryGrowth, Restart, Retries, SubmissionOptions, parse_max};
+use sparkgate_service::{self, AfterNodeLoss, MemoryGrowth, Restart, Retries, SubmissionOptions, parse_max};
 use sparkgate_spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties};
 use sparkgate_web::{
     json::{self, Text},
@@ -89,6 +89,10 @@ pub(in crate::v1) struct NewSubmission {
     /// or `always` (success, too). The pause between them grows to five minutes while attempts end within ten minutes.
     #[schema(value_type = Option<RestartWord>)]
     restart: Option<String>,
+    /// Where the attempts run that follow one which the cluster ended.
+    #[serde(default)]
+    #[schema(value_type = Option<NewAfterNodeLoss>)]
+    after_node_loss: NewAfterNodeLoss,
     /// Where the state changes of this submission are sent; at most 4.
     #[serde(default)]
     webhooks: Vec<SubmissionWebhook>,
@@ -158,6 +162,17 @@ struct NewMemoryGrowth {
     /// The most memory of a pod, as Spark writes sizes.
     #[schema(example = "16g")]
     max: Option<String>,
+}
+
+/// Where the attempts run that follow one which the cluster ended: its node was lost or drained, or another pod replaced it.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AfterNodeLoss)]
+struct NewAfterNodeLoss {
+    /// Node selectors of the driver and its executors. Each replaces the one that the submission has; null removes it.
+    #[serde(default)]
+    #[schema(example = json!({"karpenter.sh/capacity-type": "on-demand"}))]
+    node_selector: BTreeMap<String, Option<String>>,
 }
 
 /// Describes the words of [`Restart`].
@@ -232,6 +247,7 @@ impl NewSubmission {
             },
             memory_growth: MemoryGrowth { retries, factor, max_mib },
             restart,
+            after_node_loss: AfterNodeLoss { node_selector: self.after_node_loss.node_selector },
             spark_version: text(self.spark_version),
             queue: text(self.queue),
             priority: self.priority,

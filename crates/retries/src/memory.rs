@@ -1,27 +1,21 @@
 //! More memory for the attempt after one that ran out of it, where a submission asks for it by `memoryGrowth`.
-//!
-//! The stored objects of an attempt are those that were accepted. What an attempt gets beyond them follows from how all earlier ones
-//! ended, and is recorded before anything is created, so each try of its launch makes the same change.
 
 mod rule;
-
-use std::sync::Arc;
 
 use futures::FutureExt;
 
 use sparkgate_cluster::{Manifest, Overlay};
-use sparkgate_common::error::Error;
 use sparkgate_core::{
-    judgement::{executors_of, refusal_of_changed},
-    ports::{Attachment, Attempt, LaunchChange, NoLaunch, Resolution, Step},
+    judgement::executors_of,
+    ports::{Attachment, Attempt, NoLaunch, Resolution, Step},
 };
 use sparkgate_policy::ExecutorMemory;
 use sparkgate_requests::options::again::{MemoryGrowth, RETRIES};
 use sparkgate_spark::{SparkVersion, sizes};
-use sparkgate_store::{FullMemory, MemoryFailure, Store};
+use sparkgate_store::{EarlierAttempt, FullMemory, MemoryFailure};
 use sparkgate_submission::MEMORY_MAX;
-use sparkgate_tenancy::access_file::AccessFile;
 
+use crate::Changes;
 use rule::Memory;
 
 /// The feature, in the record of a launch.
@@ -33,58 +27,19 @@ const DRIVER_MEMORY: &str = "spark.driver.memory";
 
 /// The feature.
 pub struct Growth {
-    store: Store,
-    access: Arc<AccessFile>,
+    changes: Changes,
+}
+
+impl Growth {
+    pub fn new(changes: Changes) -> Self {
+        Self { changes }
+    }
 }
 
 impl Attachment for Growth {
     fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
-        // The properties of the driver are in the last object.
-        let asks = |manifest: &Manifest| manifest.beside.last().is_some_and(|object| object.get().contains(RETRIES));
-        if attempt.number < 2 || !asks(manifest) {
-            return None;
-        }
-        Some(self.grow(attempt, manifest).boxed())
-    }
-}
-
-impl Growth {
-    pub fn new(store: Store, access: Arc<AccessFile>) -> Self {
-        Self { store, access }
-    }
-
-    async fn grow(&self, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Resolution, Error> {
-        let (failures, recorded) = self.store.memory_failures(attempt.id, attempt.number).await?;
-        let recorded = recorded.as_ref().and_then(|changes| {
-            let change = changes.as_array()?.iter().find(|change| change["by"] == NAME)?;
-            let mut overlay = change.as_object()?.clone();
-            overlay.remove("by");
-            serde_json::from_value(overlay.into()).ok()
-        });
-        let overlay = match recorded {
-            Some(overlay) => overlay,
-            // Its objects exist without a change.
-            None if attempt.is_begun => return Ok(Resolution::Ready),
-            None => match overlay(&failures, manifest) {
-                Ok(overlay) => overlay,
-                Err(why) => return Ok(Resolution::Refused(why)),
-            },
-        };
-        if overlay.is_empty() {
-            return Ok(Resolution::Ready);
-        }
-        let changed = match manifest.with_overlay(&overlay) {
-            Ok(changed) => changed,
-            Err(error) => return Ok(Resolution::Refused(error.into())),
-        };
-        if !attempt.is_begun
-            && let Some(refusal) = refusal_of_changed(&self.access, attempt.namespace, &changed)
-        {
-            return Ok(refusal);
-        }
-        tracing::info!(submission = %attempt.id, attempt = attempt.number, ?overlay, "the attempt gets more memory");
-        *manifest = changed;
-        Ok(Resolution::Changed(Box::new(LaunchChange { by: NAME, overlay })))
+        let asks = Changes::may_follow(attempt, manifest, RETRIES);
+        asks.then(|| self.changes.make(NAME, attempt, manifest, overlay).boxed())
     }
 }
 
@@ -92,7 +47,9 @@ impl Growth {
 ///
 /// # Errors
 /// What ran out of memory last can't have more.
-fn overlay(failures: &[MemoryFailure], manifest: &Manifest) -> Result<Overlay, NoLaunch> {
+fn overlay(earlier: &[EarlierAttempt], manifest: &Manifest) -> Result<Overlay, NoLaunch> {
+    let failures: Vec<MemoryFailure> = earlier.iter().filter_map(|attempt| attempt.memory).collect();
+    let failures = failures.as_slice();
     let properties = manifest.properties()?;
     let growth = MemoryGrowth::of_driver(&properties);
     let mut overlay = Overlay::default();

@@ -1,4 +1,4 @@
-//! How the attempts before one ran out of memory.
+//! How the attempts before one ended.
 
 use sqlx::types::Json;
 
@@ -7,6 +7,15 @@ use super::{
     store::Store,
 };
 use sparkgate_submission::{FailureCode, State, SubmissionId};
+
+/// An attempt that has ended, and was followed by another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierAttempt {
+    /// Why it failed; `None` if it succeeded.
+    pub code: Option<FailureCode>,
+    /// What ran out of memory, if something did.
+    pub memory: Option<MemoryFailure>,
+}
 
 /// What ran out of memory in an attempt that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,13 +48,13 @@ struct Row {
 }
 
 impl Store {
-    /// Returns what ran out of memory in each attempt before `attempt` that did, in their order, and what was recorded about the
-    /// launch of `attempt`, if it was tried before.
-    pub async fn memory_failures(
+    /// Returns the attempts before `attempt` in their order, and what was recorded about the launch of `attempt`, if it was tried
+    /// before.
+    pub async fn earlier_attempts(
         &self,
         id: &SubmissionId,
         attempt: i32,
-    ) -> Result<(Vec<MemoryFailure>, Option<serde_json::Value>), Error> {
+    ) -> Result<(Vec<EarlierAttempt>, Option<serde_json::Value>), Error> {
         let action = "reading how earlier attempts ended";
         let rows = sqlx::query_as(
             "SELECT state, exit_code, reason, message,
@@ -65,24 +74,26 @@ impl Store {
                 .bind(attempt)
                 .fetch_optional(&self.patient);
         let recorded: Option<Json<serde_json::Value>> = within(action, recorded).await?;
-        Ok((rows.iter().filter_map(Row::failure).collect(), recorded.map(|Json(changes)| changes)))
+        Ok((rows.iter().map(Row::earlier).collect(), recorded.map(|Json(changes)| changes)))
     }
 }
 
 impl Row {
-    fn failure(&self) -> Option<MemoryFailure> {
-        if self.state.parse() != Ok(State::Failed) {
-            return None;
-        }
+    fn earlier(&self) -> EarlierAttempt {
         let (reason, message) = (self.reason.as_deref(), self.message.as_deref());
-        let code = FailureCode::for_end(State::Failed, self.exit_code, reason, message);
+        let state: Option<State> = self.state.parse().ok();
+        let code = state.and_then(|state| FailureCode::for_end(state, self.exit_code, reason, message));
+        EarlierAttempt { code, memory: self.memory_failure(code).filter(|_| state == Some(State::Failed)) }
+    }
+
+    fn memory_failure(&self, code: Option<FailureCode>) -> Option<MemoryFailure> {
         let is_of_driver = code == Some(FailureCode::OutOfMemory);
         let is_failure = is_of_driver || code == Some(FailureCode::ApplicationError);
         let executors = (is_failure && self.killed + self.full > 0).then_some(match self.killed >= self.full {
             true => FullMemory::Container,
             false => FullMemory::Heap,
         });
-        let driver = match reason {
+        let driver = match self.reason.as_deref() {
             _ if !is_of_driver => None,
             Some(OOM_KILLED) => Some(FullMemory::Container),
             // The driver repeats the exception of a task.
@@ -99,7 +110,7 @@ mod tests {
 
     fn failure(reason: &str, message: &str, killed: i64, full: i64) -> Option<MemoryFailure> {
         let (reason, message) = (Some(reason.to_owned()), Some(message.to_owned()));
-        Row { state: "FAILED".to_owned(), exit_code: Some(1), reason, message, killed, full }.failure()
+        Row { state: "FAILED".to_owned(), exit_code: Some(1), reason, message, killed, full }.earlier().memory
     }
 
     fn of(driver: Option<FullMemory>, executors: Option<FullMemory>) -> Option<MemoryFailure> {

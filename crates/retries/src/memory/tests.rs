@@ -11,12 +11,16 @@ fn manifest(properties: &str) -> Manifest {
     serde_json::from_value(json!({"before": [], "pod": pod, "beside": [map]})).unwrap()
 }
 
-fn of_driver(full: FullMemory) -> MemoryFailure {
-    MemoryFailure { driver: Some(full), executors: None }
+fn failed(memory: MemoryFailure) -> EarlierAttempt {
+    EarlierAttempt { code: None, memory: Some(memory) }
 }
 
-fn of_executors(full: FullMemory) -> MemoryFailure {
-    MemoryFailure { driver: None, executors: Some(full) }
+fn of_driver(full: FullMemory) -> EarlierAttempt {
+    failed(MemoryFailure { driver: Some(full), executors: None })
+}
+
+fn of_executors(full: FullMemory) -> EarlierAttempt {
+    failed(MemoryFailure { driver: None, executors: Some(full) })
 }
 
 fn properties(overlay: &Overlay) -> Vec<(&str, &str)> {
@@ -58,12 +62,12 @@ fn what_grew_once_stays_and_other_failures_change_nothing() {
 fn an_attempt_that_may_have_no_more_is_refused() {
     let max = manifest("spark.sparkgate.memoryGrowth.max=2g\n");
     let full = of_driver(FullMemory::Container);
-    assert_eq!(overlay(&[full], &max).unwrap().driver_resources["memory"], "2048Mi");
-    let refused = overlay(&[full, full], &max).unwrap_err();
+    assert_eq!(overlay(&[full.clone()], &max).unwrap().driver_resources["memory"], "2048Mi");
+    let refused = overlay(&[full.clone(), full.clone()], &max).unwrap_err();
     assert_eq!(refused.reason, "MemoryMax");
     assert_eq!(
         refused.message,
         "the driver ran out of memory with 2048 MiB, and may have no more: memoryGrowth.max is 2048 MiB"
     );
-    assert!(overlay(&[full, full, of_executors(FullMemory::Heap)], &max).is_ok(), "the driver isn't full now");
+    assert!(overlay(&[full.clone(), full, of_executors(FullMemory::Heap)], &max).is_ok(), "the driver isn't full now");
 }
