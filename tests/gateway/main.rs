@@ -16,6 +16,7 @@ mod identity;
 mod in_memory;
 mod kill;
 mod kubeflow;
+mod late;
 mod launch;
 mod limits;
 mod logs;

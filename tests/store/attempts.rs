@@ -475,7 +475,10 @@ async fn an_application_that_lost_executors_for_want_of_memory_ran_out_of_it(poo
         assert!(store.advance(&id, 1, None, &exited(1), &here).await.unwrap());
         assert_eq!(at(&pool, &store, &id, "retried_memory").await, wanted, "{ends:?}");
         let (earlier, recorded) = store.earlier_attempts(&id, 2).await.unwrap();
-        assert_eq!((earlier.iter().filter(|attempt| attempt.memory.is_some()).count(), recorded), (usize::from(wanted.2 > 0), None));
+        assert_eq!(
+            (earlier.iter().filter(|attempt| attempt.memory.is_some()).count(), recorded),
+            (usize::from(wanted.2 > 0), None)
+        );
     }
 }
 

@@ -43,7 +43,17 @@ pub(super) struct Submission {
     pub(super) exit_code: Option<i64>,
     pub(super) usage: Option<Usage>,
     pub(super) startup: Vec<StartupStep>,
+    pub(super) late: Option<Late>,
     pub(super) warnings: Vec<String>,
+}
+
+/// A run that takes longer than expected.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Late {
+    pub(super) expected_seconds: u64,
+    /// Of how many earlier runs that is the median.
+    pub(super) runs: Option<u64>,
 }
 
 /// A step of a start.

@@ -39,6 +39,8 @@ catalogue! {
             `configuration` are the user's.";
     /// Attempts that failed and are followed by another one, by the code of the failure.
     retried: Counters<2> = "sparkgate_attempts_retried_total" ["tenant", "code"];
+    /// Runs that were reported because they take longer than expected.
+    late: Counters<1> = "sparkgate_submissions_late_total" ["tenant"];
     /// Time from the acceptance until all objects of the driver exist (PENDING). For a later attempt, from the end of the one
     /// before.
     time_to_pod: Histogram = "sparkgate_submission_time_to_pod_seconds" [] in LONG;

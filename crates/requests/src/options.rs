@@ -40,6 +40,8 @@ pub struct SubmissionOptions {
     /// Which ends are followed by another attempt, beyond the retries.
     pub restart: Option<Restart>,
     pub after_node_loss: AfterNodeLoss,
+    /// How long a run takes as a rule. One that runs longer is reported.
+    pub expected_duration: Option<Duration>,
     /// The Spark release, or its line, as the request names it.
     pub spark_version: Option<String>,
     /// The queue that has to admit it.
@@ -98,6 +100,9 @@ impl fmt::Debug for SubmissionOptions {
         if self.after_node_loss != AfterNodeLoss::default() {
             options.field("after_node_loss", &self.after_node_loss);
         }
+        if let Some(expected) = &self.expected_duration {
+            options.field("expected_duration", expected);
+        }
         for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
             options.field("webhook", &(url, format, states));
         }
@@ -124,12 +129,16 @@ pub struct Caps {
     pub retries: Option<u32>,
 }
 
+/// A property that stays with the driver, in seconds.
+pub const EXPECTED_DURATION: &str = "expectedDuration";
+
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key, and
 /// `afterNodeLoss.nodeSelector.` by that of a node selector.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "afterNodeLoss.nodeSelector.<key>",
     "clientId",
     "defaults",
+    EXPECTED_DURATION,
     "idempotencyKey",
     "killGrace",
     "label.<key>",
@@ -167,6 +176,9 @@ impl SubmissionOptions {
     /// Writes those of the options to the properties of the driver that apply to its later attempts.
     pub fn keep_in(&self, properties: &mut BTreeMap<String, String>) {
         again::keep(&self.memory_growth, self.restart, &self.after_node_loss, properties);
+        if let Some(expected) = self.expected_duration {
+            properties.insert(format!("{OWN}{EXPECTED_DURATION}"), expected.as_secs().to_string());
+        }
     }
 
     /// Returns whether another attempt may follow one that has ended.
@@ -183,6 +195,7 @@ impl SubmissionOptions {
             "uniqueName" => self.unique_name = Some(value::boolean(value)?),
             "startTimeout" => self.start_timeout = Some(time::parse(value)?),
             "runTimeout" => self.run_timeout = Some(time::parse(value)?),
+            EXPECTED_DURATION => self.expected_duration = Some(time::parse(value)?),
             "killGrace" => self.kill_grace = Some(time::parse(value)?),
             "sparkVersion" => self.spark_version = Some(value.to_owned()),
             "queue" => self.queue = Some(value.to_owned()),
@@ -234,8 +247,14 @@ impl SubmissionOptions {
             memory_growth: self.memory_growth.or(others.memory_growth),
             restart: self.restart.or(others.restart),
             after_node_loss: AfterNodeLoss {
-                node_selector: others.after_node_loss.node_selector.into_iter().chain(self.after_node_loss.node_selector).collect(),
+                node_selector: others
+                    .after_node_loss
+                    .node_selector
+                    .into_iter()
+                    .chain(self.after_node_loss.node_selector)
+                    .collect(),
             },
+            expected_duration: self.expected_duration.or(others.expected_duration),
             spark_version: self.spark_version.or(others.spark_version),
             queue: self.queue.or(others.queue),
             priority: self.priority.or(others.priority),
@@ -266,6 +285,7 @@ impl SubmissionOptions {
             ("startTimeoutSeconds", self.start_timeout, caps.start_timeout),
             ("runTimeoutSeconds", self.run_timeout, caps.run_timeout),
             ("killGraceSeconds", self.kill_grace, caps.kill_grace),
+            ("expectedDurationSeconds", self.expected_duration, None),
         ] {
             time::within(asked, cap).map_err(|reason| Refusal::field(field, reason))?;
             if asked == Some(Duration::ZERO) && field != "killGraceSeconds" {

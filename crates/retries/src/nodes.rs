@@ -34,9 +34,8 @@ impl Attachment for AfterNodeLoss {
 
 /// Returns what an attempt gets after these: other nodes, once the cluster ended one of them.
 fn overlay(earlier: &[EarlierAttempt], manifest: &Manifest) -> Result<Overlay, NoLaunch> {
-    let by_cluster = |attempt: &EarlierAttempt| {
-        attempt.code.and_then(FailureCode::retry_kind) == Some(RetryKind::Infrastructure)
-    };
+    let by_cluster =
+        |attempt: &EarlierAttempt| attempt.code.and_then(FailureCode::retry_kind) == Some(RetryKind::Infrastructure);
     let mut overlay = Overlay::default();
     if earlier.iter().any(by_cluster) {
         overlay.node_selector = again::AfterNodeLoss::of_driver(&manifest.properties()?).node_selector;

@@ -23,13 +23,15 @@ use sparkgate_core::{
     wakeups::Wakeups,
 };
 use sparkgate_kueue::Kueue;
+use sparkgate_late::Late;
+use sparkgate_retries::{Changes, Growth};
 use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
-    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch,
-    Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState, Submission, SubmissionUsage,
+    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, KillAnswer, Lateness, LeaseRecord, LiveCount,
+    LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState, Submission, SubmissionUsage,
     Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
@@ -96,8 +98,7 @@ pub use sparkgate_requests::{
     spark_lines::{SparkLines, file::SparkLinesError},
     submitter::{Submitter, read::SubmitterError},
 };
-pub use sparkgate_retries::{Changes, Growth};
-use sparkgate_spark_ui::{
+pub use sparkgate_spark_ui::{
     Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
     TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
 };
@@ -211,7 +212,8 @@ impl Service {
         let changes = Changes::new(store.clone(), access.clone());
         let growth = Arc::new(Growth::new(changes.clone()));
         let nodes = Arc::new(sparkgate_retries::AfterNodeLoss::new(changes));
-        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what later attempts get.
+        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what later
+        // attempts get.
         let attachments: Vec<Arc<dyn Attachment>> =
             vec![rules, queues.clone(), growth, nodes, kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
         let attachments = Arc::new(Attachments::new(attachments));
@@ -232,7 +234,13 @@ impl Service {
             cluster.clone(),
             leases,
             wakeups.clone(),
-            vec![files.clone(), logs.clone(), kueue, connect.clone()],
+            vec![
+                files.clone(),
+                logs.clone(),
+                kueue,
+                connect.clone(),
+                Arc::new(Late::new(store.clone(), wakeups.clone())),
+            ],
             access.clone(),
         );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());

@@ -8,6 +8,7 @@ use sqlx::{Postgres, QueryBuilder, types::Json};
 use super::{
     error::{Error, within},
     kept_logs::{self, KeptLog},
+    late::Lateness,
     queues::{QueueStanding, StoredStanding, push_standing},
     row::ends,
     scoped::Scoped,
@@ -32,6 +33,8 @@ pub struct SubmissionDocument {
     /// What the launch of the current attempt changed in its objects.
     pub launch_changes: Option<Value>,
     pub startup: StartupTimes,
+    /// That the current attempt takes longer than expected, once that was reported.
+    pub late: Option<Lateness>,
 }
 
 /// What is recorded of the start of the current attempt, beside its row. Times of Kubernetes are whole seconds.
@@ -61,6 +64,7 @@ struct Row {
     #[sqlx(flatten)]
     startup: StartupTimes,
     changes: Option<Json<Value>>,
+    late: Option<Json<Lateness>>,
 }
 
 impl Scoped {
@@ -75,7 +79,7 @@ impl Scoped {
         query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
         push_usage(&mut query, id, prices);
         query.push(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes,
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes, late,
                  coalesce(queued_at, created_at) AS attempt_queued_at, objects_at, pod_since AS node_at, executor_created_at, executor_started_at
              FROM submissions s
              LEFT JOIN LATERAL (
@@ -86,6 +90,9 @@ impl Scoped {
                  FROM (SELECT x.created_at, x.started_at FROM executors x WHERE x.submission_id = s.id AND x.attempt = s.attempt
                      ORDER BY x.executor_id LIMIT 16) AS x) AS first ON true
              LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt) AS overlay ON true
+             LEFT JOIN LATERAL (
+                 SELECT jsonb_build_object('reported_at', n.reported_at, 'seconds', n.seconds, 'runs', n.runs) AS late FROM expected_ends n
+                 WHERE n.submission_id = s.id AND n.attempt = s.attempt AND n.reported_at IS NOT NULL) AS lateness ON true
              LEFT JOIN LATERAL (
                  SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
                  WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
@@ -99,7 +106,8 @@ impl Scoped {
         self.scope.push_condition(&mut query, "s");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         drop(connection);
-        let Some(Row { submission, usage, said_by, said_at, said, archive, standing, startup, changes }) = row else {
+        let Some(Row { submission, usage, said_by, said_at, said, archive, standing, startup, changes, late }) = row
+        else {
             return Ok(None);
         };
         let spark = said_by.zip(said_at).zip(said);
@@ -111,6 +119,7 @@ impl Scoped {
             standing: standing.map(|Json(stored)| stored.into()),
             launch_changes: changes.map(|Json(changes)| changes),
             startup,
+            late: late.map(|Json(late)| late),
         }))
     }
 }

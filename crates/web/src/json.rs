@@ -215,7 +215,8 @@ impl<'de> Deserializer<'de> for Part<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        visitor.visit_some(self)
+        // A null that is a field was left out before; this one is a value of a map or an item of a list.
+        if self.json == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {

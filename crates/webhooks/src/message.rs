@@ -87,9 +87,18 @@ impl Message {
 }
 
 impl Change {
-    /// Returns the id of the event: an attempt has each state once.
+    /// Returns the id of the event: an attempt has each state once. Other events, such as those of queues, may come again.
     fn id(&self) -> String {
-        format!("{}-{}-{}", self.submission_id, self.attempt, self.state)
+        let Self { submission_id, attempt, state, sequence, .. } = self;
+        match self.notice() {
+            Some(_) => format!("{submission_id}-{attempt}-{state}-{sequence}"),
+            None => format!("{submission_id}-{attempt}-{state}"),
+        }
+    }
+
+    /// Returns the reason of an event that changes no state: a queue admitted or holds the submission, or its run is late.
+    fn notice(&self) -> Option<&str> {
+        self.reason.as_deref().filter(|_| self.previous.as_ref() == Some(&self.state))
     }
 
     fn known_state(&self) -> Option<State> {
@@ -110,8 +119,9 @@ mod tests {
     use super::*;
 
     fn event(state: &str) -> Value {
+        let previous = if state == "RUNNING" { "PENDING" } else { "RUNNING" };
         json!({
-            "sequence": 17, "submissionId": "driver-20260102030405-0001", "attempt": 2, "state": state, "previous": "RUNNING",
+            "sequence": 17, "submissionId": "driver-20260102030405-0001", "attempt": 2, "state": state, "previous": previous,
             "reason": "Error", "message": "java.lang.IllegalStateException: no", "at": "2026-01-02T03:04:05.123456+00:00",
             "exitCode": 1, "name": "Pi", "tenant": "red", "principal": "corp:alice", "owner": "alice", "namespace": "spark",
             "labels": {"team": "data"}, "sparkVersion": "4.3.0",
@@ -145,6 +155,22 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn an_event_that_changes_no_state_has_a_type_and_an_id_of_its_own() {
+        let mut late = event("RUNNING");
+        late["previous"] = json!("RUNNING");
+        late["reason"] = json!("Late");
+        let sent = |format| Message::new(format, late.clone(), Uuid::nil(), false).unwrap();
+        let message = sent(MessageFormat::CloudEvents).unwrap();
+        assert_eq!(message.id, "driver-20260102030405-0001-2-RUNNING-17");
+        let body: Value = serde_json::from_str(&message.body).unwrap();
+        assert_eq!(
+            (&body["type"], &body["data"]["state"]),
+            (&json!("dev.sparkgate.submission.late"), &json!("RUNNING"))
+        );
+        assert_eq!(sent(MessageFormat::OpenLineage), None);
     }
 
     #[test]

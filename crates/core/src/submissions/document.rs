@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Submissions, failure_reason::FailureReason, waiting::Waiting};
 use crate::usage::Usage;
 use sparkgate_common::error::Error;
-use sparkgate_store::{SparkSummary, StartupTimes, Submission, SubmissionDocument, SubmissionUsage};
+use sparkgate_store::{Lateness, SparkSummary, StartupTimes, Submission, SubmissionDocument, SubmissionUsage};
 use sparkgate_submission::SubmissionId;
 use sparkgate_tenancy::session::Session;
 
@@ -25,6 +25,8 @@ pub struct Document {
     pub launch_changes: Option<Value>,
     /// When the steps of the current attempt's start happened, beside those of its row.
     pub startup: StartupTimes,
+    /// That the current attempt takes longer than expected, once that was reported.
+    pub late: Option<Lateness>,
 }
 
 impl Submissions {
@@ -37,7 +39,8 @@ impl Submissions {
         usage: &Usage,
     ) -> Result<Option<Document>, Error> {
         let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
-        let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes, startup }) = read
+        let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes, startup, late }) =
+            read
         else {
             return Ok(None);
         };
@@ -47,6 +50,6 @@ impl Submissions {
         if let (Some(why), Some(waiting)) = (&mut why, &waiting) {
             why.message.clone_from(&waiting.reason);
         }
-        Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes, startup }))
+        Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes, startup, late }))
     }
 }

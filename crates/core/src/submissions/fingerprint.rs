@@ -50,6 +50,8 @@ struct Options<'a> {
     restart: Option<&'static str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     after_node_loss: &'a BTreeMap<String, Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_duration: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -75,6 +77,7 @@ impl<'a> Options<'a> {
             memory_growth,
             restart,
             after_node_loss: AfterNodeLoss { node_selector },
+            expected_duration,
             spark_version,
             queue,
             priority,
@@ -104,6 +107,7 @@ impl<'a> Options<'a> {
             memory_growth: (*memory_growth != MemoryGrowth::default()).then_some((retries, factor, max_mib)),
             restart: restart.map(Restart::as_str),
             after_node_loss: node_selector,
+            expected_duration: expected_duration.map(|time| time.as_secs()),
         }
     }
 }
@@ -180,6 +184,7 @@ mod tests {
             memory_growth: MemoryGrowth::default(),
             restart: None,
             after_node_loss: AfterNodeLoss::default(),
+            expected_duration: None,
             spark_version: Some("4.1".to_owned()),
             queue: None,
             priority: None,

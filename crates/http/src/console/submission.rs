@@ -1,7 +1,7 @@
 //! One submission: its state, why it waits or failed, and all that is known of its run.
 
 use axum::{extract::State, http::Uri, response::Response};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
     layout::{Frame, Live, Section, badge, facts, word},
     page::page,
     spark,
-    text::{ago, amount, cut, lasted, moment, without_colours},
+    text::{ago, amount, cut, duration, lasted, moment, without_colours},
     waiting,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 use sparkgate_access::Action;
 use sparkgate_service::{
-    AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Session, StartupStep, Submission,
+    AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Lateness, Session, StartupStep, Submission,
     SubmissionUsage, Summary, UsageOf, Waiting,
 };
 use sparkgate_submission::{ExecutorRecord, SubmissionId, advice};
@@ -59,6 +59,7 @@ struct Details {
     spark: Option<Summary>,
     steps: Vec<(StartupStep, DateTime<Utc>)>,
     launch_changes: Option<Value>,
+    late: Option<Lateness>,
     may_kill: bool,
 }
 
@@ -83,7 +84,7 @@ pub(super) async fn show(
 
 async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Details, Problem> {
     let service = &state.service;
-    let Document { submission, why, usage, spark, waiting, startup, launch_changes } =
+    let Document { submission, why, usage, spark, waiting, startup, launch_changes, late } =
         document(service, caller, id).await?;
     let spark = spark.and_then(Summary::stored);
     let may_audit = caller.require(Action::ReadAudit).is_ok();
@@ -109,6 +110,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         steps: steps_of_start(&submission, &startup, spark.as_ref()),
         spark,
         launch_changes,
+        late,
         currency: service.usage.currency().map(str::to_owned),
         submission,
         why,
@@ -130,6 +132,10 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
         (heading(of, id, "", details.may_kill && !is_over))
         div #state data-live {
             @if let Some(why) = why { (reason(why, is_over, id, now)) }
+            @if let Some(late) = details.late.as_ref().filter(|_| !is_over) {
+                p.quiet { "Late: " (duration(TimeDelta::seconds(late.seconds.into()))) " were expected"
+                    @if let Some(runs) = late.runs { ", the median of the last " (runs) " runs of its name" } "." }
+            }
             @if let Some(waiting) = waiting {
                 // Its place changes without an event.
                 section data-poll { h2 { "Queue" } (waiting::section(waiting, now)) }

@@ -24,6 +24,7 @@ pub(super) mod create;
 pub(super) mod document;
 pub(super) mod failure;
 mod form;
+mod late;
 pub(super) mod new;
 pub(crate) mod rerun;
 mod spark;
@@ -178,7 +179,7 @@ pub(super) async fn get(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let Document { submission, why, usage, spark, waiting, launch_changes, startup } =
+    let Document { submission, why, usage, spark, waiting, launch_changes, startup, late } =
         document(&state.service, &caller, &id).await?;
     let currency = state.service.usage.currency();
     let used = usage.map(|used| SubmissionUsage::new(used, currency)).transpose()?.flatten();
@@ -189,6 +190,7 @@ pub(super) async fn get(
     document.queue_place = waiting.map(Into::into);
     document.launch_changes = launch_changes::read(launch_changes);
     document.startup = steps;
+    document.late = late.map(Into::into);
     (document.usage, document.spark_ui, document.spark) = (used, spark_ui, spark.map(Into::into));
     Ok(Reply::ok(document))
 }

@@ -13,7 +13,7 @@ pub(super) fn body(change: &Change, id: &str, installation: Uuid) -> Value {
         "specversion": "1.0",
         "id": id,
         "source": format!("urn:uuid:{installation}"),
-        "type": format!("dev.sparkgate.submission.{}", change.state.to_ascii_lowercase()),
+        "type": format!("dev.sparkgate.submission.{}", change.notice().unwrap_or(&change.state).to_ascii_lowercase()),
         "subject": change.submission_id,
         "time": time,
         "datacontenttype": "application/json",

@@ -21,9 +21,10 @@ const LONGEST_NAME: usize = 512;
 /// A server that gets the runs of all tenants has a namespace for each, which no request chooses: it could name a job of another
 /// tenant. What the request names is then in our own facet only.
 pub(super) fn body(change: &Change, installation: Uuid, is_of_all: bool) -> Option<Value> {
+    if change.notice().is_some() {
+        return None;
+    }
     let kind = match change.known_state()? {
-        // An event of its queue: the attempt is queued already.
-        State::Queued if change.previous.as_deref() == Some(State::Queued.as_str()) => return None,
         State::Queued => "START",
         State::Running => "RUNNING",
         State::Finished => "COMPLETE",

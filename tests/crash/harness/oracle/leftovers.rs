@@ -7,7 +7,7 @@ use kube::{Api, api::ListParams};
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{adversary::is_forged, world::World};
-use sparkgate::submission::queues::QueueEvent;
+use sparkgate::submission::{LATE, queues::QueueEvent};
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
 const INSTANCE: &str = "sparkgate.dev/instance";
@@ -76,16 +76,17 @@ fn is_selected(metadata: &ObjectMeta) -> bool {
 }
 
 /// Returns submissions that haven't ended, and event histories that go backwards, end twice or don't end as the row
-/// does. Events of queues change no state.
+/// does. Events of queues and of late runs change no state.
 async fn events(world: &World) -> Vec<String> {
     let all = "SELECT s.id, coalesce(a.state, s.state), e.attempt, e.state FROM submissions s
                LEFT JOIN submission_events e ON e.submission_id = s.id
-                   AND (e.reason = ANY($2) AND e.state IN ('QUEUED', 'LAUNCHING')) IS NOT TRUE
+                   AND (e.reason = ANY($2) AND e.state IN ('QUEUED', 'LAUNCHING') OR e.reason = $3 AND e.state = 'RUNNING') IS NOT TRUE
                LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = e.attempt
                WHERE s.number > $1 ORDER BY s.id, e.id";
     let all: Vec<(String, String, Option<i32>, Option<String>)> = sqlx::query_as(all)
         .bind(world.history.number)
         .bind(QueueEvent::ALL.map(QueueEvent::as_str))
+        .bind(LATE)
         .fetch_all(&world.pool)
         .await
         .unwrap();

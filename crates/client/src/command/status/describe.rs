@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
-    document::{EXECUTOR_STATES, StartupStep, Submission, Usage},
+    document::{EXECUTOR_STATES, Late, StartupStep, Submission, Usage},
     fields::Fields,
     span::{self, in_words},
     why,
@@ -27,6 +27,7 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
     fields.add("Started", at(submission.started_at));
     fields.add("Finished", at(submission.finished_at));
     fields.add("Start", startup(&submission.startup));
+    fields.add("Late", submission.late.as_ref().filter(|_| !submission.has_ended()).map(late));
     fields.add("Driver", driver(submission));
     fields.add("Executors", executors(submission));
     fields.add("Usage", submission.usage.as_ref().map(usage));
@@ -44,6 +45,11 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
         }
     }
     text
+}
+
+fn late(late: &Late) -> String {
+    let by = late.runs.map(|runs| format!(", the median of the last {runs} runs of its name"));
+    format!("{} were expected{}", in_words(late.expected_seconds), by.unwrap_or_default())
 }
 
 /// Formats how long each step of a start took; the first one has no duration.

@@ -51,9 +51,8 @@ pub(super) fn select_nodes(
         return Ok(());
     }
     let selector = object(object(pod, "spec")?, "nodeSelector")?;
-    let selector = selector
-        .as_object_mut()
-        .ok_or_else(|| unreadable(format!("the {whose}'s nodeSelector is no object")))?;
+    let selector =
+        selector.as_object_mut().ok_or_else(|| unreadable(format!("the {whose}'s nodeSelector is no object")))?;
     for (key, wanted) in wanted {
         match wanted {
             Some(value) => selector.insert(key.clone(), value.clone().into()),

@@ -71,7 +71,8 @@ fn a_driver_gets_labels_annotations_node_selectors_and_tolerations() {
 
 #[test]
 fn a_node_selector_is_replaced_or_removed_for_the_driver_and_its_executors() {
-    let selector = [("disk", Some("nvme")), ("pool", None)].map(|(key, value)| (key.to_owned(), value.map(str::to_owned)));
+    let selector =
+        [("disk", Some("nvme")), ("pool", None)].map(|(key, value)| (key.to_owned(), value.map(str::to_owned)));
     let overlay = Overlay { node_selector: selector.into(), ..Overlay::default() };
     let before = "spark.a=1\nspark.kubernetes.node.selector.disk=ssd\nspark.kubernetes.executor.node.selector.disk=hdd\n\
                   spark.kubernetes.executor.node.selector.pool=spot\n";

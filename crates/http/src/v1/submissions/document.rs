@@ -11,6 +11,7 @@ use utoipa::{
 
 use super::{
     failure::{Why, word},
+    late::Late,
     spark::SparkSummary,
     startup::StartupStep,
 };
@@ -90,6 +91,9 @@ pub(in crate::v1) struct Submission {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(in crate::v1) startup: Vec<StartupStep>,
+    /// The current attempt takes longer than expected. Only in the response to `GET /v1/submissions/{id}`, and only if that was reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::v1) late: Option<Late>,
     /// What the pods of the submission used. Only in the response to `GET /v1/submissions/{id}`, and only if they reserved
     /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -249,6 +253,7 @@ impl Submission {
             queue_place: None,
             launch_changes: Vec::new(),
             startup: Vec::new(),
+            late: None,
             usage: None,
             spark_ui: None,
             spark: None,

@@ -76,6 +76,10 @@ pub(in crate::v1) struct NewSubmission {
     /// Kill the submission if it is still running this long after it started.
     #[schema(minimum = 1)]
     run_timeout_seconds: Option<u64>,
+    /// How long a run takes as a rule. A run that takes longer goes on, and is reported: by an event and a message to webhooks with the reason
+    /// `Late`, and in `late`. Without it, runs are late after three times the median of the last runs of their name.
+    #[schema(minimum = 1)]
+    expected_duration_seconds: Option<u64>,
     /// Time from SIGTERM to SIGKILL when the submission is killed.
     kill_grace_seconds: Option<u64>,
     #[serde(default)]
@@ -248,6 +252,7 @@ impl NewSubmission {
             memory_growth: MemoryGrowth { retries, factor, max_mib },
             restart,
             after_node_loss: AfterNodeLoss { node_selector: self.after_node_loss.node_selector },
+            expected_duration: self.expected_duration_seconds.map(Duration::from_secs),
             spark_version: text(self.spark_version),
             queue: text(self.queue),
             priority: self.priority,
