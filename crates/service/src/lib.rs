@@ -99,8 +99,8 @@ pub use sparkgate_requests::{
     submitter::{Submitter, read::SubmitterError},
 };
 pub use sparkgate_spark_ui::{
-    Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
-    TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
+    Asked, ExecutorUse, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary,
+    Ticket, TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
 };
 pub use sparkgate_tenancy::{
     access_file::{AccessError, AccessFile},

@@ -33,6 +33,7 @@ pub use history::{HistoryUrl, HistoryUrlError};
 pub use kills::{JobKill, KillPermission};
 pub use origin::{UiHost, UiOrigin, UiOriginError};
 pub use requests::Asked;
+pub use said::{ExecutorPeak, ExecutorUse};
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
 

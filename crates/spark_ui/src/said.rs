@@ -1,5 +1,7 @@
-//! Reads what a driver says of its jobs. A driver is code of users, so what is kept of an answer is bounded by what a summary has, and
+//! Reads what a driver says of its jobs and executors. A driver is code of users, so what is kept of an answer is bounded by what a summary has, and
 //! not by the answer: a list is added up while it is read.
+
+mod executors;
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -9,7 +11,10 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// The most jobs or stages of an answer.
+pub(super) use executors::Executors;
+pub use executors::{ExecutorPeak, ExecutorUse};
+
+/// The most jobs, stages or executors of an answer.
 const ELEMENTS: usize = 5000;
 /// How many jobs and failed stages a summary names.
 const JOBS: usize = 10;
@@ -31,6 +36,8 @@ pub struct Said {
     pub failures: Vec<StageFailure>,
     /// When the first job was submitted.
     pub first_job_at: Option<DateTime<Utc>>,
+    /// What its executors used so far; `None` if it didn't say.
+    pub executors: Option<ExecutorUse>,
 }
 
 /// Jobs by state.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SparkUi,
-    said::{FailedStages, Jobs, Said},
+    said::{Executors, FailedStages, Jobs, Said},
 };
 use sparkgate_common::error::{Error, error_chain};
 use sparkgate_store::{AskedDriver, SparkSummary};
@@ -97,6 +97,8 @@ impl SparkUi {
             let stages = format!("/api/v1/applications/{app_id}/stages?status=failed");
             said.failures = self.read(driver, &stages).await.map(|FailedStages(failures)| failures).unwrap_or_default();
         }
+        let executors = format!("/api/v1/applications/{app_id}/allexecutors");
+        said.executors = self.read(driver, &executors).await.map(|Executors(used)| used);
         Some(said)
     }
 

@@ -7,7 +7,7 @@ use super::{
     layout::{facts, word},
     text::{ago, cut},
 };
-use sparkgate_service::Summary;
+use sparkgate_service::{ExecutorUse, Summary};
 
 /// The longest reason of a failed stage that the page shows, in bytes.
 const REASON: usize = 2000;
@@ -24,6 +24,18 @@ pub(super) fn section(ui: Option<&str>, summary: Option<&Summary>, attempts: i32
             }
             @if let Some(summary) = summary { (said(summary, attempts, now)) }
         }
+    }
+}
+
+/// Shows what executors used.
+fn executors(used: &ExecutorUse) -> Markup {
+    let gib = |bytes: u64| format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30));
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    html! {
+        (used.count)
+        @if used.peak_heap > 0 { ", at most " (gib(used.peak_heap)) " of heap in one, " (gib(used.driver_peak_heap)) " in the driver" }
+        @if let Some(busy) = used.busy() { ", cores busy for " (percent(busy)) " of their time" }
+        @if let Some(gc) = used.garbage_collection() { ", " (percent(gc)) " of it garbage collection" }
     }
 }
 
@@ -45,6 +57,7 @@ fn said(summary: &Summary, attempts: i32, now: DateTime<Utc>) -> Markup {
         (facts(&[
             ("Jobs", Some(html! { (jobs.running) " running, " (jobs.succeeded) " succeeded, " (jobs.failed) " failed" })),
             ("Stages", Some(html! { (stages.active) " active, " (stages.completed) " completed, " (stages.skipped) " skipped, " (stages.failed) " failed" })),
+            ("Executors", said.executors.as_ref().map(executors)),
             ("Tasks", Some(html! { (tasks.active) " active, " (tasks.completed) " completed, " (tasks.failed) " failed, " (tasks.killed) " killed" })),
         ]))
         @if !said.latest.is_empty() {

@@ -21,6 +21,64 @@ pub(in crate::v1) struct SparkSummary {
     latest_jobs: Vec<SparkJob>,
     /// The newest failed stages, the newest first.
     failed_stages: Vec<FailedStage>,
+    /// What its executors used so far, those that ended among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executors: Option<SparkExecutors>,
+}
+
+/// What executors used. Memory is in bytes, and the heap in use has garbage in it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SparkExecutors {
+    /// How many there were.
+    count: u64,
+    /// The most heap that one of them had in use.
+    peak_heap_bytes: u64,
+    /// The same of the driver.
+    driver_peak_heap_bytes: u64,
+    /// The share of the time of their cores in which tasks ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 0.62)]
+    busy: Option<f64>,
+    /// The share of the time of tasks that the garbage collection took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 0.03)]
+    garbage_collection: Option<f64>,
+    /// Those with the most heap in use.
+    largest: Vec<ExecutorPeak>,
+}
+
+/// The most that an executor used.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ExecutorPeak {
+    id: String,
+    peak_heap_bytes: u64,
+    /// Resident memory of its JVM and its Python processes, if `spark.executor.processTreeMetrics.enabled` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_resident_bytes: Option<u64>,
+    tasks: u64,
+    failed_tasks: u64,
+}
+
+impl From<service::ExecutorUse> for SparkExecutors {
+    fn from(used: service::ExecutorUse) -> Self {
+        let largest = used.largest.iter().map(|one| ExecutorPeak {
+            id: one.id.clone(),
+            peak_heap_bytes: one.heap,
+            peak_resident_bytes: (one.resident > 0).then_some(one.resident),
+            tasks: one.tasks,
+            failed_tasks: one.failed_tasks,
+        });
+        Self {
+            count: used.count,
+            peak_heap_bytes: used.peak_heap,
+            driver_peak_heap_bytes: used.driver_peak_heap,
+            busy: used.busy(),
+            garbage_collection: used.garbage_collection(),
+            largest: largest.collect(),
+        }
+    }
 }
 
 /// Number of jobs in each state.
@@ -109,6 +167,7 @@ impl From<service::Summary> for SparkSummary {
             },
             latest_jobs: latest.collect(),
             failed_stages: failed.collect(),
+            executors: said.executors.map(Into::into),
         }
     }
 }
