@@ -90,6 +90,7 @@ async fn all_pages_of_a_real_spark_ui_work_in_a_browser() {
     until("the driver was asked after the kill", || spark()["jobs"]["failed"] == 2);
     let said = spark();
     assert_eq!((&said["jobs"]["running"], &said["tasks"]["killed"].as_u64().is_some()), (&json!(0), &true), "{said}");
+    assert_eq!(said["executors"]["count"], 1, "the driver of a local master runs tasks: {said}");
     let failure = said["failedStages"]
         .as_array()
         .unwrap()

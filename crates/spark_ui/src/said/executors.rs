@@ -106,7 +106,10 @@ impl<'de> Deserialize<'de> for Executors {
             let heap = peaks.heap.max(0).unsigned_abs();
             if one.id == DRIVER {
                 sums.driver_peak_heap = heap;
-                return;
+                // With a local master, tasks run in the driver.
+                if one.total_cores == 0 {
+                    return;
+                }
             }
             add(&mut sums, &one, heap, now);
             largest.keep(heap, || ExecutorPeak {
