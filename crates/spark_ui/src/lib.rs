@@ -8,7 +8,8 @@ mod kills;
 mod origin;
 mod requests;
 mod said;
-pub mod summary;
+pub mod sizing;
+mod summary;
 mod ticket;
 
 use std::{
@@ -34,6 +35,7 @@ pub use kills::{JobKill, KillPermission};
 pub use origin::{UiHost, UiOrigin, UiOriginError};
 pub use requests::Asked;
 pub use said::{ExecutorPeak, ExecutorUse};
+pub use sizing::Advice;
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
 

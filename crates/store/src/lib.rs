@@ -107,7 +107,7 @@ pub use scope::{DEFAULT_TENANT, Scope};
 pub use scoped::Scoped;
 pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
-pub use spark_summaries::{AskedDriver, SparkSummary};
+pub use spark_summaries::{AskedDriver, RunUse, SparkSummary};
 pub use store::Store;
 pub use submissions::{ExecutorCounts, Filter, Found, Held, Page, Submission};
 pub use traces::{EndedAttempt, EndedTrace};

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::types::Json;
+use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{
     error::{Error, within},
     row::{parse, readable},
+    scoped::Scoped,
     store::Store,
 };
 use sparkgate_spark::DriverNames;
@@ -36,6 +37,15 @@ pub struct SparkSummary {
     pub summary: Value,
 }
 
+/// A successful run of a job, with what its driver said last.
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+pub struct RunUse {
+    pub id: String,
+    /// The Spark properties of its request, as an object.
+    pub properties: Value,
+    pub summary: Value,
+}
+
 #[derive(sqlx::FromRow)]
 struct Row {
     id: String,
@@ -51,6 +61,23 @@ impl TryFrom<Row> for AskedDriver {
     fn try_from(row: Row) -> Result<Self, Error> {
         let Row { id, attempt, namespace, names, pod_uid } = row;
         Ok(Self { id: parse(&id, &id)?, attempt, namespace, names: names.0, pod_uid })
+    }
+}
+
+impl Scoped {
+    /// Returns up to `limit` successful runs of a name in a tenant whose driver said something, the newest first.
+    pub async fn run_uses(&self, tenant: &str, name: &str, limit: u32) -> Result<Vec<RunUse>, Error> {
+        let action = "reading what the runs of a job used";
+        let mut connection = self.store.for_long_read(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new(
+            "SELECT s.id, coalesce(s.request -> 'sparkProperties', '{}') AS properties, k.summary
+             FROM submissions s JOIN spark_summaries k ON k.submission_id = s.id AND k.attempt = s.attempt
+             WHERE k.summary IS NOT NULL AND s.state = 'FINISHED' AND s.tenant = ",
+        );
+        query.push_bind(tenant).push(" AND s.name = ").push_bind(name).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(" ORDER BY s.number DESC LIMIT ").push_bind(i64::from(limit));
+        within(action, query.build_query_as().fetch_all(&mut *connection)).await
     }
 }
 

@@ -153,7 +153,9 @@ mod tests {
                 "peakMemoryMetrics": gib(heap), "executorLogs": {}})
         };
         let mut all: Vec<_> = (1..=7).map(|id| one(&id.to_string(), id)).collect();
-        all.push(one("driver", 9));
+        let mut driver = one("driver", 9);
+        driver["totalCores"] = json!(0);
+        all.push(driver);
         all.push(json!({"id": "8", "totalDuration": -1}));
         let Executors(sums) = serde_json::from_str(&json!(all).to_string()).unwrap();
         assert_eq!((sums.count, sums.peak_heap, sums.driver_peak_heap), (8, 7 << 30, 9 << 30));
