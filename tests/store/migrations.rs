@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use sparkgate::store::{ConnectError, DatabaseSettings, Store};
 use sparkgate_testing::wait::until;
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, postgres::PgConnectOptions};
 use tokio::{task::JoinHandle, time::sleep};
 use uuid::Uuid;
+
+/// How many places are tried at once.
+const AT_ONCE: usize = 4;
 
 /// Creates the table that `sparkgate` creates in an empty database, so that a trigger can be added to it.
 const TABLE: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL,
@@ -191,17 +195,21 @@ async fn an_interrupted_migration_is_completed_by_the_next_start(pool: PgPool) {
         let uninterrupted = server.create(&after, &server.name(&before)).await;
         finish(&uninterrupted, version).await;
         expected = schema(&uninterrupted).await;
-        for place in 1..=end - begin {
-            let one = server.create("one", &server.name(&before)).await;
-            interrupt_at(&one, place).await;
-            let beside = old_replica(one.clone());
-            let error = migrate(&one).await.unwrap_err();
-            assert!(error.may_pass(), "place {place} of {version}: {error:?}");
-            finish(&one, version).await;
-            beside.abort();
-            assert_eq!(schema(&one).await, expected, "place {place} of {version}");
-            server.drop("one").await;
-        }
+        let (server, before_it, expected) = (&server, &before, &expected);
+        stream::iter(1..=end - begin)
+            .for_each_concurrent(AT_ONCE, async |place| {
+                let name = format!("at_{place}");
+                let one = server.create(&name, &server.name(before_it)).await;
+                interrupt_at(&one, place).await;
+                let beside = old_replica(one.clone());
+                let error = migrate(&one).await.unwrap_err();
+                assert!(error.may_pass(), "place {place} of {version}: {error:?}");
+                finish(&one, version).await;
+                beside.abort();
+                assert_eq!(schema(&one).await, *expected, "place {place} of {version}");
+                server.drop(&name).await;
+            })
+            .await;
         server.drop(&before).await;
         (before, begin) = (after, end);
     }
