@@ -47,9 +47,9 @@ async fn a_run_is_late_after_the_time_that_its_request_names(pool: PgPool) {
 async fn a_run_is_late_after_three_times_the_median_of_its_name(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
-    let earlier = "INSERT INTO submissions (id, number, name, state, names, owner, namespace, request, created_at, started_at, finished_at, principal, spark_version)
+    let earlier = "INSERT INTO submissions (id, number, name, state, names, owner, namespace, request, created_at, started_at, finished_at, principal, spark_version, spark_user)
         SELECT 'driver-2026010203040' || g || '-0000', 1000 + g, s.name, 'FINISHED', s.names, s.owner, s.namespace, s.request, at, at,
-            at + make_interval(mins => g), s.principal, s.spark_version
+            at + make_interval(mins => g), s.principal, s.spark_version, s.spark_user
         FROM submissions s, generate_series($1, $2) g, LATERAL (SELECT s.created_at - make_interval(days => g) AS at) a WHERE id = $3";
     let add = async |from: i32, to: i32| {
         sqlx::query(earlier).bind(from).bind(to).bind(id.as_str()).execute(&world.pool).await.unwrap();

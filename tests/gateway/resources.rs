@@ -7,6 +7,7 @@ mod files;
 mod forms;
 mod http;
 mod idempotency;
+mod jobs;
 mod listing;
 mod problems;
 mod spark_versions;

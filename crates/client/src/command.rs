@@ -9,6 +9,7 @@ mod events;
 mod executors;
 mod files;
 mod hold;
+mod jobs;
 mod kill;
 mod list;
 mod login;
@@ -48,6 +49,8 @@ pub enum ClientCommand {
     Status(status::Status),
     /// List submissions, newest first.
     List(list::List),
+    /// Show jobs: all runs of a name, how they ended, and what has changed.
+    Jobs(jobs::Jobs),
     /// List the executors of a submission.
     Executors(executors::Executors),
     /// List the attempts of a submission, and why they failed.
@@ -121,6 +124,7 @@ impl ClientCommand {
                 Self::Rerun(command) => command.run().await,
                 Self::Status(command) => command.run().await,
                 Self::List(command) => command.run().await,
+                Self::Jobs(command) => command.run().await,
                 Self::Executors(command) => command.run().await,
                 Self::Attempts(command) => command.run().await,
                 Self::Manifest(command) => command.run().await,

@@ -1,9 +1,11 @@
 //! Submissions: accepts them, shows them, and takes requests to kill them. What changes one runs to its end in a task of its own,
 //! whatever becomes of the client.
 
+pub mod comparison;
 pub mod document;
 pub mod failure_reason;
 mod fingerprint;
+pub mod jobs;
 mod limits;
 mod livy;
 pub mod plan;

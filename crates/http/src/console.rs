@@ -9,6 +9,7 @@ mod compare;
 mod configuration;
 mod copy;
 mod form;
+mod jobs;
 mod layout;
 mod list;
 mod logs;
@@ -100,6 +101,8 @@ fn pages() -> Routes {
         .changes(Method::POST, "submit", About::submission)
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))
+        .route("/console/jobs", get(jobs::list))
+        .route("/console/jobs/{job}", get(jobs::show))
         .route("/console/queues", get(queues::show))
         .route("/console/queues/state", post(queues::set_state))
         .changes(Method::POST, "change-queue", About::nothing)

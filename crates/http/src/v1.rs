@@ -7,6 +7,7 @@ mod events;
 mod executors;
 mod files;
 pub mod fuzzing;
+pub(crate) mod jobs;
 mod launch_changes;
 pub(super) mod logs;
 pub(super) mod middleware;
@@ -68,6 +69,8 @@ fn quick() -> Routes {
         .described(routes!(submissions::get, submissions::kill))
         .changes(Method::DELETE, "kill", About::submission)
         .described(routes!(submissions::wait::outcome))
+        .described(routes!(jobs::list))
+        .described(routes!(jobs::get))
         .described(routes!(submissions::rerun::request))
         .described(routes!(queues::list))
         .described(routes!(queues::set_state))
@@ -149,6 +152,7 @@ pub(super) fn router(state: AppState) -> Routes<()> {
     // Spark's protocol answers all other paths.
     let below = [
         "/v1/files/",
+        "/v1/jobs/",
         "/v1/queues/",
         "/v1/sessions/",
         "/v1/submissions/{id}/",

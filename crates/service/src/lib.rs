@@ -30,9 +30,9 @@ use sparkgate_store::Store;
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
-    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, KillAnswer, Lateness, LeaseRecord, LiveCount,
-    LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState, Submission, SubmissionUsage,
-    Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
+    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, JobFilter, JobRun, KillAnswer, Lateness,
+    LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState,
+    Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -72,8 +72,10 @@ pub use sparkgate_core::{
     prepared::PreparedSubmission,
     submissions::{
         Submissions,
+        comparison::{Difference, differences},
         document::Document,
         failure_reason::FailureReason,
+        jobs::{ChangedSince, Job, JobAnswer, JobHistory},
         plan::{AppliedDefault, Plan},
         startup::{StartupStep, startup},
         status::{Status, Worker},
@@ -99,8 +101,8 @@ pub use sparkgate_requests::{
     submitter::{Submitter, read::SubmitterError},
 };
 pub use sparkgate_spark_ui::{
-    Asked, ExecutorUse, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary,
-    Ticket, TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
+    Advice, Asked, ExecutorUse, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings,
+    Summary, Ticket, TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
 };
 pub use sparkgate_tenancy::{
     access_file::{AccessError, AccessFile},

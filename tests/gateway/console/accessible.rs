@@ -24,6 +24,8 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
         "submissions?state=LOST",
         "queues",
         "overview",
+        "jobs",
+        "jobs/orders-nightly",
         "sessions",
         "operator",
         "signed-out",

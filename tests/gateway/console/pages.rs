@@ -12,8 +12,14 @@ use crate::access::world::{World, job};
 use crate::console::site::{Site, TENANTS, pages_of};
 
 /// The pages of the installation.
-const PAGES: [&str; 5] =
-    ["/console/submissions", "/console/queues", "/console/sessions", "/console/overview", "/console/operator"];
+const PAGES: [&str; 6] = [
+    "/console/submissions",
+    "/console/jobs",
+    "/console/queues",
+    "/console/sessions",
+    "/console/overview",
+    "/console/operator",
+];
 
 #[sqlx::test]
 async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPool) {

@@ -1,7 +1,5 @@
 //! The differences between two runs of the same name.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -10,7 +8,7 @@ use super::{
     layout::{badge, word},
     text::moment,
 };
-use sparkgate_service::{Filter, Session, Submission};
+use sparkgate_service::{Difference, Filter, Session, Submission, differences};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
     id::{find, not_found as no_such_submission},
@@ -30,14 +28,6 @@ pub(super) struct Comparison {
     runs: Vec<Submission>,
     /// The chosen one, and what differs.
     with: Option<(SubmissionId, Vec<Difference>)>,
-}
-
-/// A part of two requests that differs: its name, and its value in each.
-#[derive(Debug, PartialEq, Eq)]
-struct Difference {
-    part: String,
-    here: Option<String>,
-    there: Option<String>,
 }
 
 impl Comparison {
@@ -67,44 +57,12 @@ impl Comparison {
                 let id: SubmissionId = text.parse().map_err(|_| no_such_submission(&text))?;
                 find(&state.service, caller, &id).await?;
                 let other = submissions.request(caller, &id).await?.unwrap_or_default();
-                let found = differences(&parts(request), &parts(&other));
+                let found = differences(request, &other);
                 Some((id, found))
             }
         };
         Ok(Self { id: of.id.clone(), runs, with })
     }
-}
-
-/// Returns the parts of a request by their names.
-fn parts(request: &Value) -> BTreeMap<String, String> {
-    let mut parts = BTreeMap::new();
-    for name in ["appResource", "mainClass", "proxyUser", "clientSparkVersion"] {
-        if let Some(text) = request[name].as_str().filter(|text| !text.is_empty()) {
-            parts.insert(name.to_owned(), text.to_owned());
-        }
-    }
-    for (at, argument) in request["appArgs"].as_array().into_iter().flatten().enumerate() {
-        parts.insert(format!("appArgs[{at:03}]"), argument.as_str().unwrap_or_default().to_owned());
-    }
-    for (group, prefix) in [("environmentVariables", "environment "), ("sparkProperties", "")] {
-        for (name, value) in request[group].as_object().into_iter().flatten() {
-            parts.insert(format!("{prefix}{name}"), value.as_str().unwrap_or_default().to_owned());
-        }
-    }
-    for template in ["driverPodTemplate", "executorPodTemplate"] {
-        if let Some(value) = request.get(template).filter(|value| !value.is_null()) {
-            parts.insert(template.to_owned(), value.to_string());
-        }
-    }
-    parts
-}
-
-fn differences(here: &BTreeMap<String, String>, there: &BTreeMap<String, String>) -> Vec<Difference> {
-    let names: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
-    let differing = names.into_iter().filter(|name| here.get(*name) != there.get(*name));
-    differing
-        .map(|name| Difference { part: name.clone(), here: here.get(name).cloned(), there: there.get(name).cloned() })
-        .collect()
 }
 
 /// Shows the choice of another run, and the differences.
@@ -149,35 +107,5 @@ pub(super) fn compared(comparison: &Comparison) -> Markup {
             }
             @else { p.quiet { "The newest runs of this name, other than " code { (id) } "." } }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn requests_differ_in_named_parts() {
-        let here = json!({"appResource": "a.jar", "mainClass": "", "appArgs": ["1", "2"], "environmentVariables": {"A": "b"},
-            "sparkProperties": {"spark.same": "1", "spark.changed": "1", "spark.gone": "x"}, "driverPodTemplate": null});
-        let there = json!({"appResource": "b.jar", "appArgs": ["1"], "environmentVariables": {},
-            "sparkProperties": {"spark.same": "1", "spark.changed": "2", "spark.new": ""}});
-        let found = differences(&parts(&here), &parts(&there));
-        let found: Vec<_> =
-            found.iter().map(|one| (one.part.as_str(), one.here.as_deref(), one.there.as_deref())).collect();
-        assert_eq!(
-            found,
-            [
-                ("appArgs[001]", Some("2"), None),
-                ("appResource", Some("a.jar"), Some("b.jar")),
-                ("environment A", Some("b"), None),
-                ("spark.changed", Some("1"), Some("2")),
-                ("spark.gone", Some("x"), None),
-                ("spark.new", None, Some("")),
-            ]
-        );
-        assert!(differences(&parts(&here), &parts(&here)).is_empty());
     }
 }

@@ -10,6 +10,7 @@ use sparkgate_submission::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Submissions,
+    Jobs,
     Queues,
     Sessions,
     Overview,
@@ -73,6 +74,7 @@ impl Frame<'_> {
                         a.brand href={ (root) "submissions" } { img src=(asset("icon.svg")) alt="" width="18" height="18"; "Sparkgate" }
                         nav aria-label="Console" {
                             (link(Section::Submissions, "Submissions", "submissions"))
+                            (link(Section::Jobs, "Jobs", "jobs"))
                             @if self.caller.is_some_and(|caller| !caller.access().queues().is_empty()) {
                                 (link(Section::Queues, "Queues", "queues"))
                             }

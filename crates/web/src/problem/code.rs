@@ -52,6 +52,8 @@ problems! {
         "see `/v1/openapi.json` for all paths";
     SubmissionNotFound: "submission-not-found", 404, Never, "There is no such submission",
         "check the id; records are deleted after `SPARKGATE_RETENTION`";
+    JobNotFound: "job-not-found", 404, Never, "There is no such job",
+        "see `sparkgate jobs`; the name of a job is that of its submissions, and is escaped in a path. [jobs.md](../use/jobs.md)";
     SessionNotFound: "session-not-found", 404, Never, "There is no such session",
         "see `sparkgate session list --all`; the id of a session is that of its submission. [connect.md](../use/connect.md)";
     ExecutorNotFound: "executor-not-found", 404, Never, "There is no such executor",
