@@ -1,5 +1,10 @@
 //! Several replicas on one database.
 
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 use sparkgate::{service::Readiness, store::Store};
 use sparkgate_testing::{
     database,
@@ -38,6 +43,29 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     assert_eq!(other.service.launcher.work().await.unwrap(), 1, "the other replica has it now");
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+}
+
+/// The replica ended after it had recorded the outcome, and another client has removed what shows whose pod it is.
+#[sqlx::test]
+async fn the_finalizer_of_an_end_that_another_replica_recorded_is_removed(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    world.look_away();
+    world.play_exit(1).await;
+    let driver = world.driver().await;
+    let (name, uid) = (driver.name_any(), driver.uid().unwrap());
+    let stripped = json!({"metadata": {"labels": {"spark-role": null}, "annotations": null}});
+    world.pods().patch(&name, &PatchParams::default(), &Patch::Merge(stripped)).await.unwrap();
+    world.set(&id, &format!("state = 'FAILED', finished_at = now(), pod_uid = '{uid}'")).await;
+    assert!(!world.pods().get(&name).await.unwrap().finalizers().is_empty());
+    // The watch begins with a list.
+    sqlx::query("DELETE FROM watch_positions").execute(&world.pool).await.unwrap();
+    world.watch();
+    eventually(|| async {
+        let held = world.pods().get(&name).await.unwrap().finalizers().to_vec();
+        if held.is_empty() { Ok(()) } else { Err(held) }
+    })
+    .await;
 }
 
 /// The call may take effect after the replica's lease went to another one. Its answer isn't waited for, and not acted upon.

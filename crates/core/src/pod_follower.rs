@@ -5,6 +5,7 @@ mod ended_drivers;
 pub mod executors;
 mod flush;
 mod observe;
+mod recent_ends;
 mod set_aside;
 mod side_cars;
 mod watch;

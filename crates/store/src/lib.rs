@@ -104,7 +104,7 @@ pub use queues::{
     Admission, Backlog, COUNTED_IN_LISTS, Changed, Destination, HoldAnswer, InBacklog, Largest, Matching, Move, Moved,
     Place, QueueRound, QueueStanding, QueueState, StoredQueueState, ToRequeue, WaitingHead, Waits,
 };
-pub use recorded_drivers::RecordedDriver;
+pub use recorded_drivers::{RecentEnd, RecordedDriver};
 pub use scope::{DEFAULT_TENANT, Scope};
 pub use scoped::Scoped;
 pub use sealed::Sealed;

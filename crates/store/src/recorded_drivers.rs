@@ -1,5 +1,7 @@
 //! Driver pods, and whether the attempts that they are recorded for have ended.
 
+use std::time::Duration;
+
 use super::{
     error::{Error, within},
     store::Store,
@@ -16,7 +18,37 @@ pub struct RecordedDriver {
     pub application: String,
 }
 
+/// The pod of a driver whose end was recorded a short while ago.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct RecentEnd {
+    pub id: String,
+    pub namespace: String,
+    pub pod: String,
+    pub pod_uid: String,
+}
+
 impl Store {
+    /// Returns the pods of up to `limit` submissions of a namespace, or of all, that ended in the last `age`, the latest first. Pods that
+    /// were deleted by the clean-up aren't among them.
+    pub async fn recent_ends(
+        &self,
+        namespace: Option<&str>,
+        age: Duration,
+        limit: u32,
+    ) -> Result<Vec<RecentEnd>, Error> {
+        let statement = sqlx::query_as(
+            "SELECT id, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid FROM submissions
+             WHERE finished_at > now() - make_interval(secs => $2) AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL
+               AND ($1::text IS NULL OR namespace = $1)
+             ORDER BY finished_at DESC LIMIT $3",
+        )
+        .bind(namespace)
+        .bind(age.as_secs_f64())
+        .bind(i64::from(limit))
+        .fetch_all(&self.patient);
+        within("looking for drivers that ended a short while ago", statement).await
+    }
+
     /// Returns those of these driver pods, by submission, attempt and uid, that are recorded for that attempt. What a pod says of
     /// itself proves nothing.
     pub async fn recorded_drivers(&self, pods: &[(&SubmissionId, i32, &str)]) -> Result<Vec<RecordedDriver>, Error> {
