@@ -13,6 +13,25 @@ from pydantic import Field
 from sparkgate._base import Document, OpenEnum
 
 
+class Advice(Document):
+    """Advice of size, with its evidence."""
+
+    property: str
+    """The property that would change."""
+    reason: str
+    runs: list[str]
+    """The ids of the runs that show it."""
+    suggested: str | None = None
+    """What it could be; absent if the runs don't tell."""
+
+
+class AfterNodeLoss(Document):
+    """Where the attempts run that follow one which the cluster ended: its node was lost or drained, or another pod replaced it."""
+
+    node_selector: dict[str, str | None] | None = Field(None, alias="nodeSelector")
+    """Node selectors of the driver and its executors. Each replaces the one that the submission has; null removes it."""
+
+
 class ApiKey(Document):
     """An API key, without its text."""
 
@@ -47,6 +66,25 @@ class AppliedDefault(Document):
     `sparkgate`: the gateway's own labels.
     """
     value: str
+
+
+class Change(Document):
+    """A part of the request that has changed."""
+
+    after: str | None = None
+    """Its value in the run that failed."""
+    before: str | None = None
+    """Its value in the run that succeeded."""
+    part: str
+
+
+class ChangedSince(Document):
+    """What has changed since a job last succeeded."""
+
+    changes: list[Change]
+    """The parts of the request that differ; empty if both requests are the same."""
+    failure: str
+    success: str
 
 
 class ConnectSessionState(OpenEnum):
@@ -131,6 +169,17 @@ class ExecutorList(Document):
     items: list[Executor]
     next: str | None = None
     """The `cursor` of the next page. The last page has none."""
+
+
+class ExecutorPeak(Document):
+    """The most that an executor used."""
+
+    failed_tasks: int = Field(..., alias="failedTasks")
+    id: str
+    peak_heap_bytes: int = Field(..., alias="peakHeapBytes")
+    peak_resident_bytes: int | None = Field(None, alias="peakResidentBytes")
+    """Resident memory of its JVM and its Python processes, if `spark.executor.processTreeMetrics.enabled` is set."""
+    tasks: int
 
 
 class FailedStage(Document):
@@ -234,6 +283,17 @@ class Issuer(Document):
     client_id: str = Field(..., alias="clientId")
     issuer: str
     name: str
+
+
+class Late(Document):
+    """The current attempt takes longer than expected."""
+
+    expected_seconds: int = Field(..., alias="expectedSeconds")
+    """The duration that was expected. Without `runs`, the request names it."""
+    runs: int | None = None
+    """Of how many earlier runs of the same name it is the median. Such a run is late after three times the median."""
+    since: datetime
+    """When that was reported."""
 
 
 class Limits(Document):
@@ -449,6 +509,20 @@ class Role(OpenEnum):
     ADMIN = "admin"
 
 
+class RunEnd(Document):
+    """When a run ended."""
+
+    at: datetime
+    id: str
+
+
+class RunFailure(Document):
+    """Why a run failed."""
+
+    code: str
+    message: str
+
+
 class ServedSparkVersion(Document):
     """A Spark release."""
 
@@ -457,6 +531,23 @@ class ServedSparkVersion(Document):
     line: str
     """The line, which selects it as well."""
     version: str
+
+
+class SparkExecutors(Document):
+    """What executors used. Memory is in bytes, and the heap in use has garbage in it."""
+
+    busy: float | None = None
+    """The share of the time of their cores in which tasks ran."""
+    count: int
+    """How many there were."""
+    driver_peak_heap_bytes: int = Field(..., alias="driverPeakHeapBytes")
+    """The same of the driver."""
+    garbage_collection: float | None = Field(None, alias="garbageCollection")
+    """The share of the time of tasks that the garbage collection took."""
+    largest: list[ExecutorPeak]
+    """Those with the most heap in use."""
+    peak_heap_bytes: int = Field(..., alias="peakHeapBytes")
+    """The most heap that one of them had in use."""
 
 
 class SparkJob(Document):
@@ -567,6 +658,15 @@ class Used(Document):
 
     core_seconds: float = Field(..., alias="coreSeconds")
     memory_byte_seconds: float = Field(..., alias="memoryByteSeconds")
+
+
+class UsualFailure(Document):
+    """The most frequent failure of a job."""
+
+    code: str
+    count: int
+    message: str | None = None
+    """The message of the newest one."""
 
 
 class WebhookCoverage(OpenEnum):
@@ -723,12 +823,14 @@ class LaunchChange(Document):
     by: str | None = ""
     """
     The feature: `kueue` put the places and the number of executors that Kueue admitted on the driver, and `memoryGrowth` gave more
-    memory to what ran out of it in an earlier attempt, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
+    memory to what ran out of it in an earlier attempt, `afterNodeLoss` moved it to other nodes, and `lineage` named the run of the attempt to `OpenLineage`'s listener.
     """
     driver: PodChange | None = None
     driver_resources: dict[str, str] | None = Field({}, alias="driverResources")
     """Amounts of the driver's container by resource."""
     executor: PodChange | None = None
+    node_selector: dict[str, str | None] | None = Field({}, alias="nodeSelector")
+    """Node selectors of the driver and its executors that replace those of the request; null: removed."""
     properties: dict[str, str] | None = {}
     """Properties of the driver process that replace those of the request."""
 
@@ -848,11 +950,28 @@ class QueueList(Document):
     queues: list[Queue]
 
 
+class Run(Document):
+    """A run of a job."""
+
+    attempt: int
+    created_at: datetime = Field(..., alias="createdAt")
+    failure: RunFailure | None = None
+    finished_at: datetime | None = Field(None, alias="finishedAt")
+    id: str
+    principal: str
+    """The caller that submitted it."""
+    seconds: float | None = None
+    """From the start of the driver to its end."""
+    started_at: datetime | None = Field(None, alias="startedAt")
+    state: SubmissionState
+
+
 class SparkSummary(Document):
     """What the driver said last of its jobs and stages, by Spark's own REST API. It may be older than the end of the driver."""
 
     attempt: int
     """The attempt whose driver said it."""
+    executors: SparkExecutors | None = None
     failed_stages: list[FailedStage] = Field(..., alias="failedStages")
     """The newest failed stages, the newest first."""
     jobs: SparkJobCounts
@@ -1004,6 +1123,45 @@ class AttemptUsage(Usage):
     attempt: int
 
 
+class Job(Document):
+    """A job: all submissions of one name in one tenant. Its figures are those of the runs in `runs`."""
+
+    last_failure: RunEnd | None = Field(None, alias="lastFailure")
+    last_success: RunEnd | None = Field(None, alias="lastSuccess")
+    median_seconds: float | None = Field(None, alias="medianSeconds")
+    """The median duration of successful runs, from the start of the driver to its end, in seconds."""
+    name: str
+    next_expected_at: datetime | None = Field(None, alias="nextExpectedAt")
+    """
+    When the next run is expected. Only if four of five times between the runs are within a tenth, or a minute, of their median, and there
+    are at least five.
+    """
+    p90_seconds: float | None = Field(None, alias="p90Seconds")
+    """The duration that nine of ten successful runs don't exceed."""
+    runs: list[Run]
+    """The last runs, the newest first: 10 in the list of jobs, and 100 in the response to `GET /v1/jobs/{job}`."""
+    success_rate: float | None = Field(None, alias="successRate")
+    """The share of runs that succeeded, of those that ended without being killed."""
+    tenant: str
+    usual_failure: UsualFailure | None = Field(None, alias="usualFailure")
+
+
+class JobDetails(Job):
+    """A job with what its runs tell about the next one."""
+
+    advice: list[Advice]
+    """What its successful runs advise about its size. It is never carried out."""
+    changed_since_success: ChangedSince | None = Field(None, alias="changedSinceSuccess")
+
+
+class JobList(Document):
+    """A page of jobs, the latest run first."""
+
+    items: list[Job]
+    next: str | None = None
+    """The `cursor` of the next page. The last page has none."""
+
+
 class NewPlaces(Document):
     """A change of submissions that wait."""
 
@@ -1025,6 +1183,7 @@ class NewSubmission(Document):
     those that the application needs.
     """
 
+    after_node_loss: AfterNodeLoss | None = Field(None, alias="afterNodeLoss")
     app_args: list[str] | None = Field(None, alias="appArgs")
     app_resource: str | None = Field(None, alias="appResource")
     """The application's jar, Python or R file: a URI that the driver can read."""
@@ -1043,6 +1202,11 @@ class NewSubmission(Document):
     environment_variables: dict[str, str] | None = Field(None, alias="environmentVariables")
     executor_pod_template: Any | None = Field(None, alias="executorPodTemplate")
     """The template of executors' pods, in the same three forms."""
+    expected_duration_seconds: int | None = Field(None, alias="expectedDurationSeconds")
+    """
+    How long a run takes as a rule. A run that takes longer goes on, and is reported: by an event and a message to webhooks with the reason
+    `Late`, and in `late`. Without it, runs are late after three times the median of the last runs of their name.
+    """
     kill_grace_seconds: int | None = Field(None, alias="killGraceSeconds")
     """Time from SIGTERM to SIGKILL when the submission is killed."""
     labels: dict[str, str] | None = None
@@ -1110,6 +1274,7 @@ class Submission(Document):
     finished_at: datetime | None = Field(None, alias="finishedAt")
     id: str
     labels: dict[str, str]
+    late: Late | None = None
     launch_changes: list[LaunchChange] | None = Field(None, alias="launchChanges")
     """
     What the launch of the current attempt changed in its objects: why the driver isn't what the request says. Only in the response to
