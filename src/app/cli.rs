@@ -1,5 +1,7 @@
 //! The command line.
 
+mod groups;
+
 use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -17,7 +19,7 @@ use sparkgate_client::ClientCommand;
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, mut_subcommands(adapt))]
+#[command(version, arg_required_else_help = true, help_template = groups::template(), mut_subcommands(adapt))]
 pub struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,

@@ -5,6 +5,7 @@ mod audit;
 mod connect;
 mod context;
 mod created;
+mod diff;
 mod events;
 mod executors;
 mod files;
@@ -17,6 +18,7 @@ mod logout;
 mod logs;
 mod mcp;
 mod of_submissions;
+mod open;
 mod places;
 mod queue;
 mod request_file;
@@ -51,6 +53,10 @@ pub enum ClientCommand {
     List(list::List),
     /// Show jobs: all runs of a name, how they ended, and what has changed.
     Jobs(jobs::Jobs),
+    /// Show what differs between two submissions: their requests and how they ended.
+    Diff(diff::Diff),
+    /// Open the console in a browser, at a submission or a job. Prints the address.
+    Open(open::Open),
     /// List the executors of a submission.
     Executors(executors::Executors),
     /// List the attempts of a submission, and why they failed.
@@ -125,6 +131,8 @@ impl ClientCommand {
                 Self::Status(command) => command.run().await,
                 Self::List(command) => command.run().await,
                 Self::Jobs(command) => command.run().await,
+                Self::Diff(command) => command.run().await,
+                Self::Open(command) => command.run().await,
                 Self::Executors(command) => command.run().await,
                 Self::Attempts(command) => command.run().await,
                 Self::Manifest(command) => command.run().await,

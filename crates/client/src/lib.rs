@@ -3,8 +3,10 @@
 
 mod api;
 mod backoff;
+mod browser;
 mod clean;
 mod command;
+mod compare;
 mod connection;
 mod contexts;
 mod credentials;

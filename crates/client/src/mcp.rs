@@ -6,7 +6,6 @@
 
 mod answer;
 mod bounds;
-mod compare;
 mod http;
 mod log;
 mod read;

@@ -39,6 +39,11 @@ impl Server {
         uri.as_ref().and_then(Uri::port_u16).unwrap_or(default)
     }
 
+    /// Returns the address of a page of the console.
+    pub(super) fn console(&self, page: &str) -> String {
+        format!("{}/console/{page}", self.above_v1().unwrap_or(&self.0))
+    }
+
     /// Returns the URL without a `/v1` at its end. `None` if it has none.
     pub(super) fn above_v1(&self) -> Option<&str> {
         self.0.strip_suffix("/v1")

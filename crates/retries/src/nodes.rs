@@ -62,8 +62,8 @@ mod tests {
         for (earlier, expected) in [
             (&[][..], false),
             (&[failed.clone(), ended(None)], false),
-            (&[lost.clone()], true),
-            (&[lost, failed], true),
+            (std::slice::from_ref(&lost), true),
+            (&[lost.clone(), failed], true),
             (&[ended(Some(FailureCode::Evicted))], true),
         ] {
             let overlay = overlay(earlier, &manifest).unwrap();

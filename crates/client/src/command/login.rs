@@ -1,9 +1,6 @@
 //! `sparkgate login`.
 
-use std::{
-    io::{IsTerminal, stderr},
-    process::{Command, Stdio},
-};
+use std::io::{IsTerminal, stderr};
 
 use chrono::{SecondsFormat, Utc};
 use clap::Args;
@@ -12,7 +9,7 @@ use serde::Deserialize;
 use super::Outcome;
 use crate::{
     api::{Api, Call},
-    clean,
+    browser,
     connection::Connection,
     credentials::{self, Login as Stored},
     document,
@@ -117,7 +114,7 @@ impl Login {
         // A provider names a page, never a program or an option.
         let is_page = uri.starts_with("https://") || uri.starts_with("http://");
         if !self.no_browser && is_page && stderr().is_terminal() {
-            open(uri);
+            browser::open(uri);
         }
     }
 }
@@ -133,12 +130,4 @@ async fn offered(connection: &Connection) -> Result<Vec<Provider>, Error> {
         Err(Error::Problem(problem)) if problem.status == 404 => Err(Error::Here(NO_LOGIN.to_owned())),
         Err(error) => Err(error),
     }
-}
-
-/// Opens a page in the user's browser. Without one, the user opens the printed URL.
-fn open(uri: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(clean::line(uri).as_ref()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _ = command.spawn();
 }

@@ -18,11 +18,11 @@ use uuid::Uuid;
 use super::{
     Tools,
     answer::{self, UNTRUSTED},
-    compare::{Run, compare},
     log::Excerpt,
 };
 use crate::{
     api::{Api, Call},
+    compare::{Run, compare},
     document,
     error::{Error, root},
     named::Named,
@@ -388,7 +388,7 @@ async fn compared(api: Client, a: &str, b: &str) -> Result<Value, Error> {
 
 async fn run(api: &Api, id: &str) -> Result<Run, Error> {
     let id = resolve(api, id).await?;
-    Ok(Run { submission: submission(api, &id).await?, request: request(api, &id).await? })
+    Run::read(api, &id).await
 }
 
 async fn usage(api: Client, parameters: &UsageParameters) -> Result<Value, Error> {

@@ -62,7 +62,7 @@ fn what_grew_once_stays_and_other_failures_change_nothing() {
 fn an_attempt_that_may_have_no_more_is_refused() {
     let max = manifest("spark.sparkgate.memoryGrowth.max=2g\n");
     let full = of_driver(FullMemory::Container);
-    assert_eq!(overlay(&[full.clone()], &max).unwrap().driver_resources["memory"], "2048Mi");
+    assert_eq!(overlay(std::slice::from_ref(&full), &max).unwrap().driver_resources["memory"], "2048Mi");
     let refused = overlay(&[full.clone(), full.clone()], &max).unwrap_err();
     assert_eq!(refused.reason, "MemoryMax");
     assert_eq!(

@@ -5,6 +5,13 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
+use crate::{
+    api::{Api, Call},
+    document,
+    error::Error,
+};
+use sparkgate_submission::SubmissionId;
+
 /// The fields of a request that are objects of texts.
 const MAPS: [&str; 3] = ["sparkProperties", "environmentVariables", "labels"];
 const IMAGES: [&str; 3] = [
@@ -14,9 +21,25 @@ const IMAGES: [&str; 3] = [
 ];
 
 /// A submission with its request.
+#[derive(Debug)]
 pub(super) struct Run {
     pub(super) submission: Value,
     pub(super) request: Value,
+}
+
+impl Run {
+    /// Reads both.
+    ///
+    /// # Errors
+    /// Those of the calls.
+    pub(super) async fn read(api: &Api, id: &SubmissionId) -> Result<Self, Error> {
+        let of = async |call: Call| document::read(call.action(), &api.send(&call).await?.body);
+        let request = Call::get(format!("asking for the request of {id}"), &["submissions", id.as_str(), "request"]);
+        Ok(Self {
+            submission: of(Call::get(format!("asking for {id}"), &["submissions", id.as_str()])).await?,
+            request: of(request).await?,
+        })
+    }
 }
 
 /// Returns what differs between two submissions, and their outcomes and durations.
