@@ -236,7 +236,7 @@ fn describe(job: &Job, now: DateTime<Utc>) -> String {
     );
     let success = job.last_success.as_ref();
     let at = success.and_then(|end| Some(format!("{} ago: {}", span::between(end.at?, now), end.id)));
-    fields.add("Last success", at);
+    fields.add("Last good", at);
     let next = job.next_expected_at.map(|at| match at > now {
         true => format!("in {}", span::between(now, at)),
         false => format!("was expected {} ago", span::between(at, now)),
@@ -294,7 +294,7 @@ mod tests {
             "Runs:        +x (",
             "Succeeded:   50 % of 2 runs",
             "Took:        1m 30s in the median, 2m or less in nine of ten",
-            "Last success: 2h ago: driver-1",
+            "Last good:   2h ago: driver-1",
             "Next:        in 1h",
             "Usually:     APPLICATION_ERROR (1): ValueError: no\n",
             "Changed since driver-1 succeeded:\n  spark.executor.memory: 4g → –\n",

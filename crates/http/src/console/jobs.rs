@@ -188,7 +188,7 @@ fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &
         .append_pair("tenant", &job.tenant)
         .finish();
     html! {
-        section.subject {
+        div.subject {
             p.crumbs { a href={ (root) "jobs" } { "Jobs" } }
             div.title { h1 { (word(&job.name)) } }
         }
@@ -202,7 +202,7 @@ fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &
             h2 { "What they tell" }
             (facts(&[
                 ("Tenant", Some(word(&job.tenant))),
-                ("Succeeded", Some(html! { (history.succeeded) " of " (history.succeeded + history.failed) " " (rate(job)) })),
+                ("Succeeded", Some(html! { (history.succeeded) " of " (history.succeeded + history.failed) " (" (rate(job)) ")" })),
                 ("Took", history.median_seconds.map(|median| html! {
                     (took(median)) " in the median" @if let Some(p90) = history.p90_seconds { ", " (took(p90)) " or less in nine of ten" }
                 })),
