@@ -7,6 +7,7 @@ mod accessible;
 mod hostile;
 mod in_browser;
 mod issuer;
+mod key_sign_in;
 mod pages;
 mod queues;
 mod rerun;

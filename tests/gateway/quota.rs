@@ -29,7 +29,7 @@ async fn waits(world: &World, id: &SubmissionId) -> (FailureCode, String, i32) {
     let row: (String, Option<String>, Option<String>, i32) =
         row.bind(id.as_str()).fetch_one(&world.pool).await.unwrap();
     let state: State = row.0.parse().unwrap();
-    (FailureCode::for_wait(state, row.1.as_deref(), row.2.as_deref()), row.2.unwrap_or_default(), row.3)
+    (FailureCode::for_row(state, None, row.1.as_deref(), row.2.as_deref()).unwrap(), row.2.unwrap_or_default(), row.3)
 }
 
 fn launch(world: &World) -> DropGuard {

@@ -3,7 +3,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sparkgate::{service::Filter, store::Store, submission::State};
+use sparkgate::{
+    service::{FailureReason, Filter, Submission},
+    store::Store,
+    submission::{FAILURE_RULES, FailureCode, ReasonIs, State},
+};
 use sqlx::PgPool;
 
 /// Inserts the rows. One in a thousand is live, belongs to `rare` and has its label; the owner `common` has half of
@@ -64,6 +68,10 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("the first", Filter { created_before: time("2026-01-01T00:01:00Z"), ..all() }),
         ("after the last", Filter { created_after: time("2027-01-01T00:00:00Z"), ..all() }),
         ("live ones of a common owner", Filter { states: vec![State::Running], owner: text("common"), ..all() }),
+        ("a part of no name", Filter { name_part: text("none"), ..all() }),
+        ("no such principal", Filter { principal: text("corp:none"), ..all() }),
+        ("a code that no submission has", Filter { failure_codes: vec![FailureCode::Lost], ..all() }),
+        ("a common code", Filter { failure_codes: vec![FailureCode::Unknown], ..all() }),
         ("failed ones of a common owner", Filter { states: vec![State::Failed], owner: text("common"), ..all() }),
     ]
 }
@@ -99,4 +107,69 @@ async fn every_filter_has_an_index_and_a_page_costs_what_it_costs_in_a_small_tab
         // labels.
         assert!(blocks <= 4500, "{name}: {blocks} blocks by {how}");
     }
+}
+
+/// Returns all submissions that match, read page by page, and the number of pages.
+async fn all(store: &Store, filter: &Filter) -> (Vec<Submission>, usize) {
+    let (mut found, mut before, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = store.all().submissions(filter, before, 5000).await.unwrap();
+        found.extend(page.items);
+        (before, pages) = (page.last, pages + 1);
+        if !page.more {
+            return (found, pages);
+        }
+    }
+}
+
+#[sqlx::test]
+async fn a_filter_by_failure_code_selects_the_rows_that_have_the_code(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let listed = FAILURE_RULES.iter().flat_map(|rule| match rule.reason {
+        ReasonIs::OneOf(reasons) => reasons,
+        _ => &[],
+    });
+    let others = ["", "OutOfcpu", "WorkloadEvictedDueToPreempted", "SomethingElse"];
+    let mut reasons: Vec<Option<&str>> = listed.copied().chain(others).map(Some).chain([None]).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let messages =
+        [None, Some(""), Some("words"), Some("exceeded quota: q"), Some("x: java.lang.OutOfMemoryError: heap")];
+    sqlx::query(
+        r#"
+        INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at, name,
+            owner, exit_code, reason, message)
+        SELECT 'driver-20260101000000-' || n, n, state, '{}', '4.3.0', 'x', 'spark',
+            '{"appId": "", "resourcePrefix": "", "driverPod": "", "driverService": "", "configMap": "",
+              "localDir": "00000000-0000-0000-0000-000000000000"}',
+            now(), 'job-' || n, 'x', exit_code, reason, message
+        FROM (SELECT *, row_number() OVER () AS n FROM unnest($1::text[]) state, unnest($2::integer[]) exit_code,
+                  unnest($3::text[]) reason, unnest($4::text[]) message) AS row
+        "#,
+    )
+    .bind(State::ALL.map(State::as_str))
+    .bind([None, Some(0), Some(1), Some(52), Some(126), Some(137)])
+    .bind(&reasons)
+    .bind(messages)
+    .execute(&pool)
+    .await
+    .unwrap();
+    let (rows, _) = all(&store, &Filter::default()).await;
+    assert_eq!(rows.len(), 10 * 6 * reasons.len() * messages.len());
+    for code in FailureCode::ALL {
+        let has_code = |row: &&Submission| FailureReason::of(row).is_some_and(|why| why.code == *code);
+        let expected: Vec<i64> = rows.iter().filter(has_code).map(|row| row.number).collect();
+        let (found, _) = all(&store, &Filter { failure_codes: vec![*code], ..Filter::default() }).await;
+        assert!(!expected.is_empty(), "{code}");
+        assert_eq!(found.iter().map(|row| row.number).collect::<Vec<_>>(), expected, "{code}");
+    }
+    let both = Filter { failure_codes: vec![FailureCode::Lost, FailureCode::Evicted], ..Filter::default() };
+    assert!(all(&store, &both).await.0.iter().any(|row| row.state == State::Failed));
+
+    // A page looks at 20,000 rows of such a filter, and the next one goes on behind them.
+    let none = Filter { name_part: Some("none".to_owned()), ..Filter::default() };
+    let (found, pages) = all(&store, &none).await;
+    assert_eq!((found.len(), pages), (0, rows.len().div_ceil(20_000)));
+    let oldest = Filter { name_part: Some("JOB-1".to_owned()), ..Filter::default() };
+    assert_eq!(all(&store, &oldest).await.0.last().map(|row| row.number), Some(1));
 }

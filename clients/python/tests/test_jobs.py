@@ -174,6 +174,9 @@ def test_lists_are_read_page_by_page(client: Client, ends: str, monkeypatch: pyt
     found = [job.id for job in client.list(labels=label, created_after=begun)]
     assert found == ids[::-1]
     assert [job.id for job in client.list(labels=label, name="list-", limit=4)] == ids[:3:-1]
+    narrowed = client.list(labels=label, name_contains="IST-7", failure_code=["QUEUED", "STARTING"], principal="nobody:here")
+    assert list(narrowed) == []
+    assert [job.id for job in client.list(labels=label, name_contains="IST-7")] == ids[7:]
     assert list(client.list(labels=label, created_before=begun)) == []
     for job in client.list(labels=label, state=["QUEUED", "PENDING", "RUNNING"]):
         job.kill()

@@ -6,6 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::{jwt::Algorithm, principal::Principal};
 
+/// How long the session of a browser lasts without a page that its user opens, unless its issuer sets another time.
+pub const SESSION_IDLE: Duration = Duration::from_secs(2 * 3600);
+/// How long it lasts at most, unless its issuer sets another time.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+
 /// The providers that a gateway accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authentication {

@@ -21,7 +21,7 @@ pub use access::{Access, TenantError, Visible};
 pub use api_key::{ApiKey, ApiKeyError, KeyDigest, NoRandomNumbers};
 pub use authentication::{
     Authentication, CertificateSubject, Certificates, ClaimPath, ConsoleClient, Kubernetes, OidcIssuer, Proxy,
-    SparkJws, SparkListener,
+    SESSION_IDLE, SESSION_LIFETIME, SparkJws, SparkListener,
 };
 pub use certificate::{CertificateError, ClientCertificate};
 pub use file::{AccessFileError, Entries, Fault, Text};

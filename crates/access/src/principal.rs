@@ -174,6 +174,15 @@ impl Principal {
         &self.grants
     }
 
+    /// Returns the name under which submissions are recorded that name no owner: that of an API key, else the one in the subject, which
+    /// is stable where a display name isn't.
+    pub fn owner(&self) -> &str {
+        match self.provider {
+            Provider::ApiKey => &self.display,
+            _ => self.subject.split_once(':').map_or(&self.subject, |(_, name)| name),
+        }
+    }
+
     /// Returns the name for people: the display name that was set, else the name without its prefix.
     pub fn display(&self) -> &str {
         &self.display

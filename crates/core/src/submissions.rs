@@ -29,7 +29,7 @@ use sparkgate_cluster::{Cluster, Manifest};
 use sparkgate_common::{detached::to_its_end, error::Error, shares::Shares};
 use sparkgate_requests::settings::{Settings, SparkSettings};
 use sparkgate_spark::SparkVersion;
-use sparkgate_store::{AttemptRecord, Filter, KillAnswer, Page, Store, Submission};
+use sparkgate_store::{AttemptRecord, Filter, KillAnswer, Page, StateCounts, Store, Submission};
 use sparkgate_submission::{ExecutorRecord, Installation, SubmissionId};
 use sparkgate_tenancy::session::Session;
 use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
@@ -108,6 +108,14 @@ impl Submissions {
     /// Returns how many submissions match a filter.
     pub async fn count(&self, caller: &Session, filter: &Filter) -> Result<u64, Error> {
         Ok(self.store.scoped(&caller.readable()).count(filter).await?)
+    }
+
+    /// Returns how many of those that the caller may see and that match a filter are in each state, of the newest thousands.
+    ///
+    /// # Errors
+    /// The database is not available.
+    pub async fn count_states(&self, caller: &Session, filter: &Filter) -> Result<StateCounts, Error> {
+        Ok(self.store.scoped(&caller.readable()).count_states(filter).await?)
     }
 
     /// Returns the number of the newest submission that the caller may see, if there is one.

@@ -18,7 +18,9 @@ use super::{audit, console, counted_bytes::CountedBytes, session_cookie};
 use sparkgate_access::Action;
 use sparkgate_metrics::metrics;
 use sparkgate_server::Peer;
-use sparkgate_service::{Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated};
+use sparkgate_service::{
+    Audit, Authenticated, Authenticator, Credentials, Exceeded, Session, SignInWays, Unauthenticated,
+};
 use sparkgate_web::{
     face::AnyFace,
     fetch_metadata::wants_page,
@@ -55,9 +57,13 @@ pub(crate) async fn authenticate(
     let headers = request.headers();
     // Clients of Livy, and Airflow's HTTP provider, send a token as a password.
     let password = password(headers);
-    let session = authenticator
-        .is_https()
-        .and_then(|is_https| session_cookie::read_session(request.method(), headers, (&face, route.session), is_https));
+    let session = match authenticator.sign_in_ways().are_none() {
+        true => None,
+        false => {
+            let is_https = authenticator.is_https();
+            session_cookie::read_session(request.method(), headers, (&face, route.session), is_https)
+        }
+    };
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
@@ -86,7 +92,7 @@ pub(crate) async fn authenticate(
                 return limited(&exceeded, uri.path(), &id, &face);
             }
             if is_page {
-                return page(&why, &uri, &id, &authenticator.sign_in_issuers());
+                return page(&why, &uri, &id, &authenticator.sign_in_ways());
             }
             refused(&why, &uri, &id, &face)
         }
@@ -213,10 +219,10 @@ fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, face: &AnyFace) -> 
     response
 }
 
-/// Answers a browser without a caller with a page. `issuers` are those with which browsers sign in.
-fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, issuers: &[String]) -> Response {
+/// Answers a browser without a caller with a page, which has the ways to sign in.
+fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, ways: &SignInWays) -> Response {
     let (code, challenge) = answer_to(why);
-    let mut response = console::unauthenticated(why, code, uri, issuers, id);
+    let mut response = console::unauthenticated(why, code, uri, ways, id);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }

@@ -8,11 +8,13 @@ mod chart;
 mod compare;
 mod configuration;
 mod copy;
+mod filters;
 mod form;
 mod jobs;
 mod layout;
 mod list;
 mod logs;
+mod names;
 mod operator;
 mod overview;
 mod page;
@@ -114,6 +116,8 @@ fn pages() -> Routes {
         .route("/console/sign-in", get(sign_in::begin))
         .open()
         .route("/console/sign-in/callback", get(sign_in::callback))
+        .open()
+        .route("/console/sign-in/key", post(sign_in::with_key))
         .open()
         .route("/console/sign-out", post(sign_in::sign_out))
         .open()

@@ -1,6 +1,8 @@
 //! The cookies of browsers that sign in.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderValue, header, uri::Authority};
 
 /// The cookie of a session, and that of a sign-in until its answer.
 pub(super) const SESSION: &str = "sparkgate-session";
@@ -19,6 +21,26 @@ pub(super) fn value<'a>(headers: &'a HeaderMap, base: &str, is_https: bool) -> O
     let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
     let first = values.next();
     first.filter(|_| values.next().is_none())
+}
+
+/// Returns the value of the cookie of a browser's session, and whether it is one of HTTPS. `is_https` says how browsers that sign in reach
+/// the gateway. Where that isn't known, because they sign in with API keys, a cookie without the prefix counts at a loopback host only,
+/// where no neighbour can set it.
+pub(super) fn session(headers: &HeaderMap, is_https: Option<bool>) -> Option<(&str, bool)> {
+    let find = |is_https| value(headers, SESSION, is_https).map(|value| (value, is_https));
+    match is_https {
+        Some(is_https) => find(is_https),
+        None => find(true).or_else(|| find(false).filter(|_| is_at_loopback(headers))),
+    }
+}
+
+fn is_at_loopback(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    host.is_some_and(|host| {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let is_loopback = |address: IpAddr| address.is_loopback();
+        name == "localhost" || name.ends_with(".localhost") || name.parse().is_ok_and(is_loopback)
+    })
 }
 
 /// Returns the header that sets a cookie; an empty value deletes it. Without `max_age` it lasts until the browser ends.
@@ -48,6 +70,21 @@ mod tests {
         assert_eq!(find("__Host-sparkgate-session=x", false), None);
         assert_eq!(find("sparkgate-session=x; sparkgate-session=y", false), None);
         assert_eq!(find("xsparkgate-session=x; sparkgate-session", false), None);
+    }
+
+    #[test]
+    fn a_session_without_a_known_scheme_is_one_of_https_or_of_a_loopback_host() {
+        for (host, cookies, expected) in [
+            ("gate.example.org", "sparkgate-session=x; __Host-sparkgate-session=y", Some(("y", true))),
+            ("gate.example.org", "sparkgate-session=x", None),
+            ("localhost:6066", "sparkgate-session=x", Some(("x", false))),
+            ("127.0.0.1:6066", "sparkgate-session=x", Some(("x", false))),
+            ("[::1]:6066", "sparkgate-session=x", Some(("x", false))),
+            ("127.0.0.1.example.org", "sparkgate-session=x", None),
+        ] {
+            assert_eq!(session(&headers(&[("host", host), ("cookie", cookies)]), None), expected, "{host} {cookies}");
+        }
+        assert_eq!(session(&headers(&[("host", "localhost"), ("cookie", "sparkgate-session=x")]), Some(true)), None);
     }
 
     #[test]

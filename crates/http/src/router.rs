@@ -163,6 +163,7 @@ mod tests {
             "/console/assets/{hash}/{file}",
             "/console/sign-in",
             "/console/sign-in/callback",
+            "/console/sign-in/key",
             "/console/sign-out",
             "/console/signed-out",
             "/livez",

@@ -8,7 +8,7 @@
 
 use axum::http::{HeaderMap, Method};
 
-use super::cookies::{SESSION, value};
+use super::cookies::session;
 use sparkgate_service::SessionCookie;
 use sparkgate_web::{
     face::AnyFace,
@@ -21,10 +21,10 @@ pub(super) fn read_session<'a>(
     method: &Method,
     headers: &'a HeaderMap,
     (face, route): (&AnyFace, SessionUse),
-    is_https: bool,
+    is_https: Option<bool>,
 ) -> Option<SessionCookie<'a>> {
     let counts = counts(method, headers, face.is_for_browsers(), route);
-    let value = value(headers, SESSION, is_https).filter(|_| counts)?;
+    let (value, _) = session(headers, is_https).filter(|_| counts)?;
     Some(SessionCookie { value, is_use: !is_of_script(headers) })
 }
 
@@ -98,7 +98,7 @@ mod tests {
                 ("sec-fetch-site", "same-origin"),
                 ("sec-fetch-dest", destination),
             ]);
-            let cookie = read_session(&Method::GET, &headers, (&face, SessionUse::None), false).unwrap();
+            let cookie = read_session(&Method::GET, &headers, (&face, SessionUse::None), Some(false)).unwrap();
             assert_eq!(cookie.is_use, expected, "{destination}");
         }
     }

@@ -31,8 +31,8 @@ pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
     ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, JobFilter, JobRun, KillAnswer, Lateness,
-    LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StoredQueueState,
-    Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
+    LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StateCounts,
+    StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -106,11 +106,11 @@ pub use sparkgate_spark_ui::{
 };
 pub use sparkgate_tenancy::{
     access_file::{AccessError, AccessFile},
-    api_keys::{ApiKeys, CreatedKey, KeyRequest},
+    api_keys::{ApiKeys, CreatedKey, KeyNames, KeyRequest},
     audit::{Audit, RequestedChange, Verdict},
     authenticator::{
         Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
-        SignedIn, Unauthenticated,
+        SignInWays, SignedIn, Unauthenticated,
     },
     boundaries::Boundaries,
     session::Session,

@@ -78,16 +78,17 @@ impl From<NewSubmission> for Submission {
 }
 
 /// The callers that share idempotency keys: a key names one submission among those that a principal submitted for an owner.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct KeySpace<'a> {
     pub tenant: &'a str,
     pub principal: &'a str,
-    pub owner: &'a str,
+    /// Any of these: that of a new submission, and the one under which an earlier release recorded the same request.
+    pub owners: Vec<&'a str>,
 }
 
 impl<'a> KeySpace<'a> {
     fn of(new: &'a NewSubmission) -> Self {
-        Self { tenant: &new.tenant, principal: &new.principal, owner: &new.owner }
+        Self { tenant: &new.tenant, principal: &new.principal, owners: vec![&new.owner] }
     }
 }
 
@@ -188,10 +189,11 @@ impl Store {
         let mut connection = self.connection(action).await?;
         let statement = format!(
             "SELECT {COLUMNS}, coalesce(fingerprint, '') AS fingerprint FROM submissions
-             WHERE owner = $1 AND idempotency_key = $2 AND tenant = $3 AND principal = $4"
+             WHERE owner = ANY($1) AND idempotency_key = $2 AND tenant = $3 AND principal = $4
+             ORDER BY number LIMIT 1"
         );
         let statement = sqlx::query(sqlx::AssertSqlSafe(statement));
-        let statement = statement.bind(space.owner).bind(key).bind(space.tenant).bind(space.principal);
+        let statement = statement.bind(&space.owners).bind(key).bind(space.tenant).bind(space.principal);
         let Some(row) = within(action, statement.fetch_optional(&mut *connection)).await? else { return Ok(None) };
         let (id, fingerprint): (String, Vec<u8>) =
             within(action, async { Ok((row.try_get("id")?, row.try_get("fingerprint")?)) }).await?;

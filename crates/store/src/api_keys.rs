@@ -101,6 +101,14 @@ impl Store {
         within(action, key).await
     }
 
+    /// Returns the names of keys, each with its id. Those that don't exist are missing.
+    pub async fn api_key_names(&self, ids: &[&str]) -> Result<Vec<(String, String)>, Error> {
+        let action = "reading the names of API keys";
+        let mut connection = self.connection(action).await?;
+        let names = sqlx::query_as("SELECT id, name FROM api_keys WHERE id = ANY($1)");
+        within(action, names.bind(ids).fetch_all(&mut *connection)).await
+    }
+
     /// Returns whether the key with this id is neither revoked nor expired.
     pub async fn is_api_key_valid(&self, id: &str) -> Result<bool, Error> {
         let action = "reading an API key";

@@ -18,7 +18,7 @@ pub type BrowserSessionId = [u8; 32];
 /// A session that hasn't ended.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct BrowserSession {
-    /// The name of the issuer.
+    /// The name of the issuer; `key` if it began with an API key, which no issuer is named.
     pub issuer: String,
     /// The principal that signed in.
     pub principal: String,
@@ -64,7 +64,7 @@ impl Store {
         query.push(", ").push_bind(&new.sealed).push(", make_interval(secs => ").push_bind(new.idle.as_secs_f64());
         query.push("), clock_timestamp() + make_interval(secs => ").push_bind(new.lifetime.as_secs_f64());
         query.push(")) RETURNING issuer)");
-        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, 'issuer ' || issuer AS detail FROM new";
+        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, CASE issuer WHEN 'key' THEN 'API key' ELSE 'issuer ' || issuer END AS detail FROM new";
         push_entries(&mut query, Some(actor), "sign-in", entry);
         query.push(" SELECT count(*)").push(self.written(Some(actor))).push(" FROM new");
         let mut connection = self.connection(action).await?;
@@ -142,7 +142,7 @@ impl Store {
         let action = "ending the session of a browser";
         let mut query = QueryBuilder::new("WITH ended AS (DELETE FROM browser_sessions WHERE id = ");
         query.push_bind(id.as_slice()).push(" RETURNING issuer)");
-        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, 'issuer ' || issuer AS detail FROM ended";
+        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, CASE issuer WHEN 'key' THEN 'API key' ELSE 'issuer ' || issuer END AS detail FROM ended";
         push_entries(&mut query, actor, "sign-out", entry);
         query.push(" SELECT count(*)").push(self.written(actor)).push(" FROM ended");
         let mut connection = self.connection(action).await?;

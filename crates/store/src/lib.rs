@@ -111,7 +111,7 @@ pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use spark_summaries::{AskedDriver, RunUse, SparkSummary};
 pub use store::Store;
-pub use submissions::{ExecutorCounts, Filter, Found, Held, Page, Submission};
+pub use submissions::{ExecutorCounts, Filter, Found, Held, Page, StateCounts, Submission};
 pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
 pub use webhooks::{

@@ -1,5 +1,6 @@
 //! Submissions for display: one, or a page of those that match a filter.
 
+mod failure_code;
 mod filter;
 mod list;
 mod row;
@@ -95,7 +96,24 @@ pub struct ExecutorCounts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub items: Vec<Submission>,
-    /// The number of the last submission.
+    /// The number of the last submission, or of the last one that the page looked at.
     pub last: Option<i64>,
+    /// Whether there are older ones that match, or that the page didn't look at.
     pub more: bool,
+}
+
+/// How many submissions are in each state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateCounts {
+    pub(super) counts: Vec<(State, u64)>,
+    /// Whether there are no more than those that were counted.
+    pub(super) are_all: bool,
+}
+
+impl StateCounts {
+    /// Returns how many are in one of these states, in any if there are none, and whether there may be more.
+    pub fn of(&self, states: &[State]) -> (u64, bool) {
+        let counted = self.counts.iter().filter(|(state, _)| states.is_empty() || states.contains(state));
+        (counted.map(|(_, count)| count).sum(), !self.are_all)
+    }
 }

@@ -4,11 +4,11 @@ mod advice;
 mod cause;
 mod rules;
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 pub use advice::advice;
-pub use cause::cause;
-pub use rules::MEMORY_MAX;
+pub use cause::{cause, headline};
+pub use rules::{MEMORY_MAX, MessageIs, RULES, ReasonIs, Rule};
 
 use super::state::State;
 
@@ -122,6 +122,19 @@ impl fmt::Display for FailureCode {
     }
 }
 
+impl FromStr for FailureCode {
+    type Err = UnknownFailureCode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == text).ok_or_else(|| UnknownFailureCode(text.to_owned()))
+    }
+}
+
+/// A text is no failure code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no failure code")]
+pub struct UnknownFailureCode(String);
+
 /// The retry budget that another attempt counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RetryKind {
@@ -137,30 +150,14 @@ pub enum RetryKind {
 pub const EVICTED_BY_KUEUE: &str = "EvictedByKueue";
 
 impl FailureCode {
-    /// Returns why an attempt failed, from the values of its row; `None` if it has not ended or if it succeeded.
-    pub fn for_end(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
-        let reason = reason.unwrap_or_default();
-        Some(match state {
-            State::Queued | State::Launching | State::Pending | State::Running | State::Killing => return None,
-            State::Finished => return None,
-            State::Killed => rules::code_for_kill(reason).unwrap_or(Self::PodDeleted),
-            State::Lost => Self::Lost,
-            State::Error => rules::code_for_refusal(reason, message.unwrap_or_default()),
-            State::Failed => rules::code_for_reason(reason)
-                .unwrap_or_else(|| rules::code_for_exit(exit_code, message.unwrap_or_default())),
-        })
+    /// Returns why a submission failed or isn't running yet, from the values of its row; `None` if it runs or has finished.
+    pub fn for_row(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
+        rules::code_for_row(state, exit_code, reason, message)
     }
 
-    /// Returns why a live submission isn't running yet, from the values of its row.
-    pub fn for_wait(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
-        let said = message.is_some_and(|text| !text.is_empty());
-        match (state, reason) {
-            (_, Some(reason)) => rules::code_for_wait(reason).unwrap_or(Self::Starting),
-            // A postponed launch has a message; without a reason of Kubernetes, the cluster didn't answer.
-            (State::Queued | State::Launching | State::Killing, None) if said => Self::ClusterUnavailable,
-            (State::Queued | State::Launching, None) => Self::Queued,
-            _ => Self::Starting,
-        }
+    /// Returns why an attempt failed, from the values of its row; `None` if it has not ended or if it succeeded.
+    pub fn for_end(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
+        state.is_terminal().then(|| Self::for_row(state, exit_code, reason, message)).flatten()
     }
 
     /// Returns which kind of retry may follow the failure, if any. Intended ends (a kill, a deleted pod, a timeout) and

@@ -25,7 +25,10 @@ pub use error_chain::error_chain;
 pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };
-pub use failure::{EVICTED_BY_KUEUE, FailureClass, FailureCode, MEMORY_MAX, RetryKind, advice, cause, signal};
+pub use failure::{
+    EVICTED_BY_KUEUE, FailureClass, FailureCode, MEMORY_MAX, MessageIs, RULES as FAILURE_RULES, ReasonIs, RetryKind,
+    Rule as FailureRule, advice, cause, headline, signal,
+};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::{DerivedKey, Installation, SigningKey};
 pub use kept::kept;

@@ -1,13 +1,20 @@
 //! API keys: created, listed and revoked by operators, and by the command `sparkgate token` on the gateway's database.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use chrono::Utc;
 use secrecy::SecretString;
 
 use crate::session::Session;
 use sparkgate_access::{Action, ApiKey, Provider, Role};
-use sparkgate_common::{detached::to_its_end, error::Error};
+use sparkgate_common::{
+    detached::to_its_end,
+    error::{Error, error_chain},
+};
 use sparkgate_spark::Refusal;
 use sparkgate_store::{self, NewApiKey, Store};
 use sparkgate_submission::LONGEST_DURATION;
@@ -33,15 +40,53 @@ pub struct CreatedKey {
     pub text: SecretString,
 }
 
+/// The most names that are remembered.
+const REMEMBERED: usize = 10_000;
+
 /// The API keys of the database.
 #[derive(Debug)]
 pub struct ApiKeys {
     store: Store,
+    /// The names by id. A key is never renamed.
+    names: Mutex<HashMap<String, Arc<str>>>,
+}
+
+/// The names of API keys, by the subjects of their principals.
+#[derive(Debug, Clone, Default)]
+pub struct KeyNames(HashMap<String, Arc<str>>);
+
+impl KeyNames {
+    /// Returns the name of the key that a subject stands for; `None` for other principals.
+    pub fn of(&self, subject: &str) -> Option<&str> {
+        self.0.get(subject).map(AsRef::as_ref)
+    }
 }
 
 impl ApiKeys {
     pub fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, names: Mutex::default() }
+    }
+
+    /// Returns the names of the API keys among these subjects. Reads the database for those that aren't remembered. While it doesn't
+    /// answer, they are missing.
+    pub async fn names(&self, subjects: impl IntoIterator<Item = &str>) -> KeyNames {
+        let prefix = format!("{}:", Provider::ApiKey.prefix());
+        let ids: HashSet<&str> = subjects.into_iter().filter_map(|subject| subject.strip_prefix(&prefix)).collect();
+        let remembered = |id: &str| self.names.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let unknown: Vec<&str> = ids.iter().copied().filter(|id| remembered(id).is_none()).collect();
+        if !unknown.is_empty() {
+            match self.store.api_key_names(&unknown).await {
+                Ok(read) => {
+                    let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                    if names.len() + read.len() > REMEMBERED {
+                        names.clear();
+                    }
+                    names.extend(read.into_iter().map(|(id, name)| (id, name.into())));
+                }
+                Err(error) => tracing::debug!("the names of API keys can't be read: {}", error_chain(&error)),
+            }
+        }
+        KeyNames(ids.into_iter().filter_map(|id| Some((format!("{prefix}{id}"), remembered(id)?))).collect())
     }
 
     /// Creates a key with at most the caller's own rights.

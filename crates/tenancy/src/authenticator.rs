@@ -27,7 +27,7 @@ use sparkgate_cluster::Cluster;
 use sparkgate_common::{error::error_chain, rate_limits::Exceeded};
 use sparkgate_store::{BrowserSessionId, Store};
 
-pub use sign_in::{Requester, SignIn, SignInAnswer, SignInError, SignedIn};
+pub use sign_in::{Requester, SignIn, SignInAnswer, SignInError, SignInWays, SignedIn};
 
 /// How often the credentials of an open stream are checked.
 const LOOK: Duration = Duration::from_secs(15);
@@ -154,7 +154,8 @@ impl Authenticator {
         gate: Gate<'_>,
     ) -> Result<(Arc<Principal>, Option<BrowserSessionId>), Unauthenticated> {
         let SessionCookie { value, is_use } = credentials.session.ok_or(Unauthenticated::Missing)?;
-        let (principal, id) = self.sessions.principal(value, is_use, &self.issuers, (providers, gate)).await?;
+        let (principal, id) =
+            self.sessions.principal(value, is_use, (&self.issuers, &self.api_keys), (providers, gate)).await?;
         Ok((principal, Some(id)))
     }
 

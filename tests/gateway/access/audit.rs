@@ -25,6 +25,14 @@ impl AuditLog for Lines {
     }
 }
 
+/// Returns entries without the names of their API keys.
+fn without_names(entries: &Value) -> Value {
+    let mut entries = entries.clone();
+    let all = entries.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
+    all.for_each(|entry| drop(entry.remove("subjectName")));
+    entries
+}
+
 #[sqlx::test]
 async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
     let lines = Arc::<Lines>::default();
@@ -45,7 +53,10 @@ async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
     assert_eq!(world.send(Some(&operator), "DELETE", &path, None).await.status, 204);
 
     let audit = world.get(&operator, "/v1/audit").await.json();
-    assert_eq!(audit["entries"], Value::from(lines.0.lock().unwrap().clone()), "the log has the same entries");
+    let names: Vec<&Value> = audit["entries"].as_array().unwrap().iter().map(|entry| &entry["subjectName"]).collect();
+    assert_eq!((names[0], names[2]), (&json!("submitter-red"), &json!("viewer-red")));
+    let logged = Value::from(lines.0.lock().unwrap().clone());
+    assert_eq!(without_names(&audit["entries"]), logged, "the log has the same entries, without names");
     let subject = async |key: &str| world.get(key, "/v1/me").await.json()["subject"].as_str().unwrap().to_owned();
     let (alice, viewer, operator_) = (subject(&alice).await, subject(&viewer).await, subject(&operator).await);
     let entries: Vec<_> = audit["entries"]
@@ -92,7 +103,7 @@ async fn a_refused_submission_is_in_the_audit_and_its_log(pool: PgPool) {
     let lines = lines.0.lock().unwrap().clone();
     assert_eq!((lines.len(), &lines[0]["verdict"]), (1, &json!("denied")), "{lines:?}");
     let admin = world.key(Role::Admin, None).await;
-    assert_eq!(world.get(&admin, "/v1/audit").await.json()["entries"], Value::from(lines));
+    assert_eq!(without_names(&world.get(&admin, "/v1/audit").await.json()["entries"]), Value::from(lines));
 }
 
 /// Who asks, for what, and what the audit says of it: the action, the tenant, the submission, and the verdict.

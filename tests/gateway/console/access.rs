@@ -18,7 +18,9 @@ async fn pages_need_a_caller_and_files_do_not(pool: PgPool) {
             answer.headers["content-type"].starts_with("text/html") && answer.headers.contains_key("www-authenticate")
         );
         assert!(
-            answer.body.contains("no sign-in for browsers") && answer.body.contains(&answer.headers["x-request-id"])
+            answer.body.contains("action=\"")
+                && answer.body.contains("sign-in/key\"")
+                && answer.body.contains(&answer.headers["x-request-id"])
         );
         let style = answer.body.split("href=\"").find(|part| part.contains("console.css")).unwrap();
         let style = style.split('"').next().unwrap().replace("../", "");

@@ -190,10 +190,10 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
     browser.until("document.querySelector('dialog').open").await;
     browser.eval("document.querySelector('dialog').close()").await;
     browser.press("/").await;
-    browser.until("document.activeElement.name === 'name'").await;
+    browser.until("document.activeElement.name === 'nameContains'").await;
     browser.call("Input.insertText", json!({"text": "etl"})).await;
     browser.press("Enter").await;
-    browser.until("location.search.startsWith('?name=etl')").await;
+    browser.until("location.search.startsWith('?nameContains=etl')").await;
     browser.until(&format!("{IDS}.join() === '{}'", ids[2])).await;
     browser.eval("history.back()").await;
     browser.until(&format!("location.search === '' && {IDS}.length === 3 && document.readyState === 'complete'")).await;

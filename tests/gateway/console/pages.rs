@@ -115,16 +115,56 @@ async fn lists_are_filtered_and_paged_by_their_address(pool: PgPool) {
     );
     assert_eq!(shown("?state=FAILED").await.0, ids[..0]);
     assert_eq!(shown("?name=etl").await.0, ids[..1]);
-    assert!(
-        shown("?state=FAILED").await.1.contains("aria-current=\"true\"><bdi>FAILED</bdi></a>"),
-        "no group has it alone"
-    );
+    assert_eq!(shown("?nameContains=TL&principal=").await.0, ids[..1]);
+    assert_eq!(shown("?failureCode=QUEUED").await.0, ids);
+    let (_, body) = shown("?state=FAILED&owner=alice").await;
+    assert!(body.contains("aria-current=\"true\">Failed"), "the group that has it: {body}");
+    for without in ["owner=alice\" title=\"Remove", "state=FAILED\" title=\"Remove"] {
+        assert!(body.contains(without), "each filter can be removed: {body}");
+    }
+    let (_, body) = shown("?owner=alice&id=driver-&label=a%3Db").await;
+    assert!(body.contains("type=\"hidden\" name=\"id\" value=\"driver-\""), "the form keeps what it has no field for");
+    assert!(body.contains("All <span class=\"count\">0</span>"), "{body}");
     let (first, body) = shown("?limit=2&state=QUEUED").await;
     assert_eq!(first, ids[3..]);
     let next = body.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
     let (second, body) = shown(next.trim_start_matches("submissions")).await;
     assert_eq!(second, ids[1..3]);
     assert!(body.contains(">Newest<"));
+}
+
+#[sqlx::test]
+async fn a_row_says_why_it_failed_whose_it_is_and_what_it_is_labelled(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let ids = site.submit(3).await;
+    let labels = "labels = '{\"a\": \"1\", \"b\": \"<b>\", \"c\": \"3\", \"d\": \"4\"}'";
+    let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', finished_at = now(), \
+                  message = 'the driver exited with code 1 (Error): ValueError: no such column: x'";
+    site.set(&ids[0], &format!("{failed}, {labels}")).await;
+    site.set(&ids[1], "owner = 'somebody'").await;
+    let body = site.page("/console/submissions").await.body;
+    let rows: Vec<&str> = body.split("<tr id=").skip(1).collect();
+    assert!(
+        rows[2].contains("<p class=\"cause\" title=\"the driver exited with code 1 (Error): ValueError"),
+        "{}",
+        rows[2]
+    );
+    assert!(rows[2].contains("><bdi>ValueError: no such column: x</bdi></p>"), "{}", rows[2]);
+    assert!(rows[2].contains("submissions?label=b%3D%3Cb%3E") && rows[2].contains("title=\"d=4\">+1<"), "{}", rows[2]);
+    assert!(!rows[0].contains("cause"), "{}", rows[0]);
+    // The key's name, its id beside it, and the owner only where it is another one.
+    assert!(
+        rows[0].contains("title=\"Submissions of key:") && rows[0].contains("<bdi>admin-all</bdi></a></td>"),
+        "{}",
+        rows[0]
+    );
+    assert!(rows[1].contains("<span class=\"owner\" title=\"Owner\"><bdi>somebody</bdi></span>"), "{}", rows[1]);
+    for (tab, count) in [("All", 3), ("Waiting", 2), ("Failed", 1), ("Finished", 0)] {
+        assert!(body.contains(&format!("{tab} <span class=\"count\">{count}</span>")), "{tab}: {body}");
+    }
+    let narrowed = site.page("/console/submissions?failureCode=APPLICATION_ERROR&state=FAILED,ERROR,LOST").await.body;
+    assert!(narrowed.contains(&ids[0]) && !narrowed.contains(&ids[1]), "{narrowed}");
+    assert!(narrowed.contains("value=\"APPLICATION_ERROR\" selected"), "{narrowed}");
 }
 
 #[sqlx::test]

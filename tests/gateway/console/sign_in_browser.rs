@@ -27,7 +27,7 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
             json!(url("submissions?state=QUEUED"))
         ))
         .await;
-    assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "corp:alice");
+    assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "alice");
     assert_eq!(browser.eval("document.cookie").await, "", "scripts don't see it");
     browser.until("document.getElementById('live').textContent === 'Live'").await;
     let second = world.submit(&issuer.token(), "red").await;

@@ -180,7 +180,7 @@ async fn people_see_pages_at_the_address_of_a_ui_and_programs_problems(pool: PgP
             && unknown_caller.headers.contains_key("www-authenticate")
     );
     for part in [
-        "no sign-in for browsers",
+        "action=\"../../../../../console/sign-in/key\"",
         &unknown_caller.headers["x-request-id"],
         "href=\"../../../../../console/submissions\"",
     ] {

@@ -51,6 +51,14 @@ async fn list_filters_select_the_submissions(pool: PgPool) {
         ("sparkVersion=4".into(), vec![&other, &bob, &alice]),
         ("sparkVersion=4.3.".into(), vec![]),
         ("sparkVersion=3.5".into(), vec![]),
+        ("nameContains=TL".into(), vec![&bob, &alice]),
+        ("nameContains=%5F2".into(), vec![&bob]),
+        ("principal=anonymous:anonymous".into(), vec![&other, &bob, &alice]),
+        ("principal=corp:alice".into(), vec![]),
+        ("failureCode=killed_on_request".into(), vec![&other]),
+        ("failureCode=QUEUED,LOST&name=etl".into(), vec![&bob, &alice]),
+        ("failureCode=LOST&failureCode=KILLED_ON_REQUEST".into(), vec![&other]),
+        ("createdAfter=2020-01-01&createdBefore=2999-01-01".into(), vec![&other, &bob, &alice]),
     ] {
         assert_eq!(page(&api, &query).await.0.iter().collect::<Vec<_>>(), expected, "{query}");
     }
@@ -109,6 +117,8 @@ async fn a_parameter_that_cannot_be_used_is_named(pool: PgPool) {
         ("createdAfter=yesterday", "createdAfter"),
         ("createdAfter=-9999-01-01T00:00:00Z", "createdAfter"),
         ("total=perhaps", "total"),
+        ("nameContains=", "nameContains"),
+        ("failureCode=OOM", "failureCode"),
         ("status=RUNNING", "status"),
         ("name=a%00", "name"),
     ] {

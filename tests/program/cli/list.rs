@@ -33,7 +33,7 @@ fn list_filters_are_passed_to_the_api() {
     ];
     let ended = run(&gateway, &words);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "no submissions\n"));
-    assert_eq!(ended.stdout, "ID  NAME  STATE  OWNER  AGE  DURATION\n");
+    assert_eq!(ended.stdout, "ID  NAME  STATE  OWNER  AGE  DURATION  REASON\n");
     assert_eq!(
         gateway.asked()[0].query,
         "limit=7&state=RUNNING&state=FAILED&label=team%3Ddata&label=a%3Db&name=Pi%20%26&owner=alice&namespace=spark\
@@ -75,13 +75,34 @@ fn json_output_is_the_gateways_reply_unchanged() {
 #[test]
 fn a_list_has_more_columns_or_only_ids() {
     let item = json!({"id": "driver-1-1", "name": "Pi", "state": "RUNNING", "owner": "alice", "namespace": "spark", "attempt": 2,
+        "tenant": "red", "principal": "key:15df859371ee2372", "principalName": "airflow",
         "sparkVersion": "4.3.0", "labels": {"a": "b", "c": "d"}, "driver": {"node": "n-1"}});
     let gateway = Played::new(move |_| json_answer(200, &json!({"items": [item]})));
     let ended = run(&gateway, &["list", "-o", "name", "-n", "spark", "-l", "a=b", "--client-id", "x/1"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "driver-1-1\n"));
     assert_eq!(gateway.asked()[0].query, "limit=50&label=a%3Db&namespace=spark&clientId=x%2F1");
     let ended = run(&gateway, &["list", "-o", "wide"]);
-    let expected = "ID          NAME  STATE    OWNER  AGE  DURATION  NAMESPACE  SPARK  ATTEMPT  NODE  QUEUE  LABELS   WAITS FOR\n\
-                    driver-1-1  Pi    RUNNING  alice                 spark      4.3.0  2        n-1          a=b,c=d\n";
+    let expected = "ID          NAME  STATE    OWNER  AGE  DURATION  REASON  TENANT  BY       NAMESPACE  SPARK  ATTEMPT  NODE  QUEUE  LABELS   WAITS FOR\n\
+                    driver-1-1  Pi    RUNNING  alice                         red     airflow  spark      4.3.0  2        n-1          a=b,c=d\n";
     assert_eq!(ended.stdout, expected);
+    let words = [
+        "list",
+        "--failed",
+        "--tenant",
+        "red",
+        "--by",
+        "corp:alice",
+        "--failure-code",
+        "lost,OUT_OF_MEMORY",
+        "--name-contains",
+        "night",
+    ];
+    let ended = run(&gateway, &[&words[..], &["--since", "2026-01-02"]].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(
+        gateway.asked()[2].query,
+        "limit=50&state=FAILED&state=ERROR&state=LOST&failureCode=LOST&failureCode=OUT_OF_MEMORY&nameContains=night\
+         &principal=corp%3Aalice&tenant=red&createdAfter=2026-01-02T00%3A00%3A00.000Z"
+    );
+    assert_eq!(run(&gateway, &["list", "--failed", "--state", "LOST"]).code, Some(2));
 }

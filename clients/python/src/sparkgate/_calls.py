@@ -89,17 +89,24 @@ class Filter:
     created_before: datetime | None = None
     tenant: str | None = None
     queue: str | None = None
+    # Those that only lists have.
+    name_contains: str | None = None
+    principal: str | None = None
+    failure_code: str | Sequence[str] | None = None
 
     def params(self) -> list[tuple[str, str]]:
         """Returns the query."""
-        params = _params(**self._texts())
-        params += [("state", state) for state in self._states()]
+        params = _params(**self._texts(), nameContains=self.name_contains, principal=self.principal)
+        params += [("state", state) for state in _words(self.state)]
+        params += [("failureCode", code) for code in _words(self.failure_code)]
         return params + _labels(self.labels)
 
     def document(self) -> dict[str, Any]:
         """Returns the filter as a part of a request's body."""
         texts = {name: value for name, value in self._texts().items() if value is not None}
-        return texts | ({"state": self._states()} if self.state else {}) | ({"labels": dict(self.labels)} if self.labels else {})
+        return (
+            texts | ({"state": _words(self.state)} if self.state else {}) | ({"labels": dict(self.labels)} if self.labels else {})
+        )
 
     def _texts(self) -> dict[str, str | None]:
         return {
@@ -112,9 +119,11 @@ class Filter:
             "createdBefore": _time("created_before", self.created_before),
         }
 
-    def _states(self) -> list[str]:
-        states = [self.state] if isinstance(self.state, str) else list(self.state or [])
-        return [str(state) for state in states]
+
+def _words(words: str | Sequence[str] | None) -> list[str]:
+    """Returns one word, or several, as a list."""
+    given = [words] if isinstance(words, str) else list(words or [])
+    return [str(word) for word in given]
 
 
 class Places(TypedDict, total=False):

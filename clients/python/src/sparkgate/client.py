@@ -225,10 +225,29 @@ class Client:
         created_before: datetime | None = None,
         tenant: str | None = None,
         queue: str | None = None,
+        name_contains: str | None = None,
+        principal: str | None = None,
+        failure_code: str | Sequence[str] | None = None,
         limit: int | None = None,
     ) -> Generator[Submission, None, None]:
-        """Lists the submissions that match all filters, the newest first; `name` is a prefix. Pages are read as needed."""
-        filters = Filter(state, name, owner, namespace, labels, created_after, created_before, tenant, queue)
+        """Lists the submissions that match all filters, the newest first; `name` is a prefix. Pages are read as needed.
+
+        `principal` is the caller that submitted, such as `corp:alice`; any of the failure codes has to match.
+        """
+        filters = Filter(
+            state,
+            name,
+            owner,
+            namespace,
+            labels,
+            created_after,
+            created_before,
+            tenant,
+            queue,
+            name_contains,
+            principal,
+            failure_code,
+        )
         for submission in self._stream(self._calls.list(filters, limit)):
             yield self._handle(submission)
 

@@ -130,6 +130,8 @@ class Entry(Document):
     """The id of the request in the gateway's log."""
     subject: str
     """The principal."""
+    subject_name: str | None = Field(None, alias="subjectName")
+    """The name of the API key, if it is one. Not in the log of the audit."""
     submission: str | None = None
     tenant: str | None = None
     verdict: str
@@ -1285,9 +1287,14 @@ class Submission(Document):
     """`spark.app.name`"""
     namespace: str
     owner: str
-    """The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user."""
+    """
+    The user that it is recorded under: the proxy user or `SPARK_USER` of the request, else the name of the caller; without
+    authentication the gateway's own user.
+    """
     principal: str
     """The caller that submitted it, as the gateway authenticated it."""
+    principal_name: str | None = Field(None, alias="principalName")
+    """The name of the API key that it was submitted with. Only in lists and in the response to `GET /v1/submissions/{id}`."""
     priority: int | None = None
     """Its priority among the submissions of its tenant in that queue."""
     queue: str | None = None

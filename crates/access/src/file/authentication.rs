@@ -16,7 +16,7 @@ use super::{
 use crate::{
     authentication::{
         Authentication, CertificateSubject, Certificates, ClaimPath, ConsoleClient, Kubernetes, OidcIssuer, Proxy,
-        SparkJws, SparkListener,
+        SESSION_IDLE, SESSION_LIFETIME, SparkJws, SparkListener,
     },
     jwt::Algorithm,
     principal::{Principal, Provider},
@@ -27,10 +27,6 @@ const DEFAULT_LEEWAY: Duration = Duration::from_secs(60);
 
 /// The greatest leeway: a token would be valid for that long after its end.
 const LONGEST_LEEWAY: Duration = Duration::from_secs(600);
-
-/// How long the session of a browser lasts, without a page that is opened and at most.
-const DEFAULT_IDLE: Duration = Duration::from_secs(2 * 3600);
-const DEFAULT_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 
 /// The greatest lifetime of a session of a browser.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -177,7 +173,7 @@ fn console(document: ConsoleDocument, path: &str, faults: &mut Faults) -> Consol
         })
     };
     let (idle, lifetime) =
-        (time("idle", document.idle, DEFAULT_IDLE), time("lifetime", document.lifetime, DEFAULT_LIFETIME));
+        (time("idle", document.idle, SESSION_IDLE), time("lifetime", document.lifetime, SESSION_LIFETIME));
     ConsoleClient {
         client_id: document.client_id.value,
         client_secret_file: document.client_secret_file,

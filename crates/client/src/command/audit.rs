@@ -51,6 +51,7 @@ struct Entry {
     id: Value,
     at: Option<DateTime<Utc>>,
     subject: Option<String>,
+    subject_name: Option<String>,
     address: Option<String>,
     action: String,
     tenant: Option<String>,
@@ -154,7 +155,7 @@ fn row(entry: &Entry) -> Vec<Cell> {
     };
     vec![
         Cell::new(&entry.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default()),
-        text(&entry.subject),
+        text(if entry.subject_name.is_some() { &entry.subject_name } else { &entry.subject }),
         text(&entry.address),
         Cell::new(&entry.action),
         Cell::styled(&entry.verdict, style),
@@ -175,6 +176,9 @@ mod tests {
             "address": "10.0.0.7", "action": "kill", "tenant": "analytics", "submission": "driver-1-1",
             "verdict": "denied", "detail": "needs the role\nadmin", "requestId": "r1"}"#;
         let rows = [row(&document::documented("Entry", text)), row(&Entry::default())];
+        let of_key =
+            Entry { subject: Some("key:0123".into()), subject_name: Some("airflow".into()), ..Entry::default() };
+        assert!(table::layout(&COLUMNS, &[row(&of_key)], None).contains("airflow"));
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows[..1], None)).to_string(),
             "TIME                  SUBJECT     ADDRESS   ACTION  VERDICT  TENANT     SUBMISSION  DETAIL\n\

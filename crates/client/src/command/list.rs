@@ -10,7 +10,7 @@ use super::{Outcome, label};
 use crate::{
     api::{Api, Call},
     clean,
-    document::{self, Submission},
+    document::{self, Submission, Why},
     error::Error,
     options::{Gateway, ListFormat},
     pages::pages,
@@ -18,6 +18,7 @@ use crate::{
     span::{self, Moment},
     table::{Cell, Column, Widths, cut, whole},
 };
+use sparkgate_submission::{State, headline};
 use watch::Watch;
 
 #[derive(Debug, Args)]
@@ -30,9 +31,24 @@ pub struct List {
     /// Only submissions in these states, separated by commas.
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
     state: Vec<String>,
+    /// Only submissions that failed: in the states FAILED, ERROR and LOST.
+    #[arg(long, conflicts_with = "state")]
+    failed: bool,
+    /// Only submissions with these failure codes, such as OUT_OF_MEMORY, separated by commas.
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    failure_code: Vec<String>,
     /// Only submissions whose name has this prefix.
     #[arg(long, value_name = "PREFIX")]
     name: Option<String>,
+    /// Only submissions whose name has this part, in upper or lower case.
+    #[arg(long, value_name = "PART")]
+    name_contains: Option<String>,
+    /// Only submissions of this caller, such as corp:alice.
+    #[arg(long, value_name = "PRINCIPAL")]
+    by: Option<String>,
+    /// Only submissions of this tenant.
+    #[arg(long)]
+    tenant: Option<String>,
     /// Only submissions of this user.
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
@@ -96,6 +112,7 @@ impl List {
         let submissions: Vec<_> = items.iter().map(|item| Ok((&**item, read(item)?))).collect::<Result<_, Error>>()?;
         self.print_part(&submissions, &mut Widths::default())?;
         match next {
+            Some(_) if submissions.is_empty() => note("none of the newest matches: use --all to look through all"),
             Some(_) => note("there are more: use --all or a larger --limit"),
             None if submissions.is_empty() => note("no submissions"),
             None => {}
@@ -132,13 +149,20 @@ impl List {
 
     fn call(&self, now: DateTime<Utc>, cursor: Option<&str>) -> Call {
         let mut call = Call::get(ACTION, &["submissions"]).query("limit", if self.all { PAGE } else { self.limit });
-        for state in &self.state {
-            call = call.query("state", state.to_ascii_uppercase());
+        let failed = FAILED.iter().map(|state| state.as_str().to_owned()).filter(|_| self.failed);
+        for state in self.state.iter().map(|state| state.to_ascii_uppercase()).chain(failed) {
+            call = call.query("state", state);
+        }
+        for code in &self.failure_code {
+            call = call.query("failureCode", code.to_ascii_uppercase());
         }
         for (key, value) in &self.labels {
             call = call.query("label", format_args!("{key}={value}"));
         }
         call.query_if("name", self.name.as_ref())
+            .query_if("nameContains", self.name_contains.as_ref())
+            .query_if("principal", self.by.as_ref())
+            .query_if("tenant", self.tenant.as_ref())
             .query_if("owner", self.owner.as_ref())
             .query_if("namespace", self.namespace.as_ref())
             .query_if("queue", self.queue.as_ref())
@@ -154,11 +178,18 @@ fn read(item: &RawValue) -> Result<Submission, Error> {
     document::read(ACTION, item.get().as_bytes())
 }
 
-const COLUMNS: [Column<'static>; 6] =
-    [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
+/// The states of failed submissions.
+const FAILED: [State; 3] = [State::Failed, State::Error, State::Lost];
+/// The longest reason in a list that isn't wide, in characters.
+const REASON: usize = 100;
+
+const COLUMNS: [Column<'static>; 7] =
+    [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION"), cut("REASON")];
 
 /// The columns of a wide list in addition.
-const WIDE: [Column<'static>; 7] = [
+const WIDE: [Column<'static>; 9] = [
+    whole("TENANT"),
+    cut("BY"),
     whole("NAMESPACE"),
     whole("SPARK"),
     whole("ATTEMPT"),
@@ -171,6 +202,8 @@ const WIDE: [Column<'static>; 7] = [
 fn wide(submission: &Submission) -> Vec<Cell> {
     let labels: Vec<String> = submission.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     vec![
+        Cell::new(&submission.tenant),
+        Cell::new(submission.principal_name.as_deref().unwrap_or(&submission.principal)),
         Cell::new(&submission.namespace),
         Cell::new(submission.spark_version.as_deref().unwrap_or_default()),
         Cell::new(&submission.attempt.to_string()),
@@ -179,6 +212,20 @@ fn wide(submission: &Submission) -> Vec<Cell> {
         Cell::new(&labels.join(",")),
         Cell::new(submission.waiting.as_ref().map(|why| why.message.as_str()).unwrap_or_default()),
     ]
+}
+
+/// Returns why a submission failed, or what keeps it from running, in one line: `APPLICATION_ERROR: ValueError: no such column`.
+fn reason(submission: &Submission) -> String {
+    let is_wrong = |why: &&Why| !matches!(&*why.code, "QUEUED" | "HELD" | "STARTING");
+    let Some(why) = submission.failure.as_ref().or(submission.waiting.as_ref().filter(is_wrong)) else {
+        return String::new();
+    };
+    let cause = headline(&why.message);
+    let text = if cause.is_empty() { why.code.clone() } else { format!("{}: {cause}", why.code) };
+    match text.char_indices().nth(REASON) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
 }
 
 fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
@@ -193,6 +240,7 @@ fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
         Cell::new(&submission.owner),
         Cell::new(&age.unwrap_or_default()),
         Cell::new(&ran.unwrap_or_default()),
+        Cell::new(&reason(submission)),
     ]
 }
 
@@ -212,12 +260,16 @@ mod tests {
                 "2026-01-02T04:59:00Z"}"#),
             of(r#"{"id": "driver-3", "state": "QUEUED", "createdAt": "2026-01-02T05:00:01Z"}"#),
             of(r#"{"id": "driver-4", "state": "QUEUED", "waiting": {"code": "HELD", "message": "held by corp:ann"}}"#),
+            of(r#"{"id": "driver-5", "state": "FAILED", "failure": {"code": "APPLICATION_ERROR", "message":
+                "the driver exited with code 1 (Error): ValueError: x"}}"#),
         ];
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows, None)).to_string(),
-            "ID        NAME  STATE          OWNER  AGE  DURATION\ndriver-1  Pi    FINISHED       alice  2h   1m 12s\n\
+            "ID        NAME  STATE          OWNER  AGE  DURATION  REASON\n\
+             driver-1  Pi    FINISHED       alice  2h   1m 12s\n\
              driver-2        RUNNING               2m   1m\ndriver-3        QUEUED                0s\n\
-             driver-4        QUEUED (held)\n"
+             driver-4        QUEUED (held)\n\
+             driver-5        FAILED                               APPLICATION_ERROR: ValueError: x\n"
         );
     }
 }

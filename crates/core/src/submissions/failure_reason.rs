@@ -57,7 +57,7 @@ impl FailureReason {
     }
 
     fn waiting(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
-        let code = FailureCode::for_wait(state, reason, message);
+        let code = FailureCode::for_row(state, None, reason, message).unwrap_or(FailureCode::Starting);
         let nothing_wrong = match state {
             State::Queued => "it waits to be launched",
             State::Launching => "its objects are being created",
@@ -73,8 +73,8 @@ impl FailureReason {
     fn learn_from_events(&mut self, state: State) {
         let newest = self.events.iter().max_by_key(|event| event.at).filter(|event| event.kind == "Warning");
         let Some(event) = newest.filter(|_| self.code == FailureCode::Starting) else { return };
-        let code = FailureCode::for_wait(state, Some(&event.reason), None);
-        if code != FailureCode::Starting {
+        let code = FailureCode::for_row(state, None, Some(&event.reason), None);
+        if let Some(code) = code.filter(|code| *code != FailureCode::Starting) {
             (self.code, self.message, self.reason) = (code, event.message.clone(), Some(event.reason.clone()));
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, mem, sync::Arc};
 
 use super::{Submissions, fingerprint::Fingerprint, plan::proposed};
 use crate::{encryption::StoredObjects, prepared::PreparedSubmission, redaction};
-use sparkgate_access::TenantLimits;
+use sparkgate_access::{Provider, TenantLimits};
 use sparkgate_common::{detached::to_its_end, error::Error};
 use sparkgate_metrics::{metrics, text};
 use sparkgate_requests::options::SubmissionOptions;
@@ -149,9 +149,12 @@ impl Submissions {
         fingerprint: Fingerprint,
     ) -> Result<Accepted, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
-        let owner = self.owner(&prepared.request.request);
+        let owner = self.owner(caller, &prepared.request.request);
         let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
-        let space = KeySpace { tenant, principal, owner: &owner };
+        // Earlier releases recorded requests that name no owner under the gateway's account: a repeated one finds the first.
+        let accounts = stated_owner(&prepared.request.request).is_none().then(|| self.spark().user.as_str());
+        let owners: Vec<&str> = [owner.as_str()].into_iter().chain(accounts).collect();
+        let space = KeySpace { tenant, principal, owners };
         let remarks = Remarks::of(&prepared);
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.find_by_key(&space, key).await?
@@ -257,11 +260,21 @@ impl Submissions {
         Ok(Tried { accepted, pod, wanted })
     }
 
-    /// Returns the user for whom the driver runs.
-    fn owner(&self, request: &CreateSubmissionRequest) -> String {
-        let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
-        short(own.unwrap_or_else(|| &self.spark().user))
+    /// Returns the user that the submission is recorded under: the one that the request names, else its caller; the gateway's own
+    /// account where callers aren't authenticated.
+    fn owner(&self, caller: &Session, request: &CreateSubmissionRequest) -> String {
+        let principal = caller.principal();
+        short(stated_owner(request).unwrap_or_else(|| match principal.provider() {
+            Provider::Anonymous => &self.spark().user,
+            _ => principal.owner(),
+        }))
     }
+}
+
+/// Returns the user that a request names.
+fn stated_owner(request: &CreateSubmissionRequest) -> Option<&str> {
+    let stated = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
+    stated.map(String::as_str)
 }
 
 fn full(tenant: &str, bound: ReachedBound) -> Error {

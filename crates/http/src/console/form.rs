@@ -28,6 +28,21 @@ pub(super) fn with(query: &str, changed: &[(&str, &str)]) -> String {
     new.finish()
 }
 
+/// Returns a query without one value of a parameter, and without a cursor.
+pub(super) fn without(query: &str, removed: &str, value: &str) -> String {
+    let is_kept = |name: &str, given: &str| name != "cursor" && !(name == removed && given == value);
+    let kept = form_urlencoded::parse(query.as_bytes()).filter(|(name, value)| is_kept(name, value));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+}
+
+/// Returns a query with one more value of a parameter, and without a cursor.
+pub(super) fn and(query: &str, name: &str, value: &str) -> String {
+    let kept = without(query, name, value);
+    let mut new = form_urlencoded::Serializer::new(kept);
+    new.append_pair(name, value);
+    new.finish()
+}
+
 /// Reads the body of a form.
 ///
 /// # Errors
@@ -65,5 +80,8 @@ mod tests {
         assert_eq!(with(query, &[("state", "")]), "owner=a");
         assert_eq!(with(query, &[]), "state=FAILED&owner=a&state=LOST");
         assert_eq!(values(query, "state"), ["FAILED", "LOST"]);
+        assert_eq!(without(query, "state", "LOST"), "state=FAILED&owner=a");
+        assert_eq!(and(query, "state", "LOST"), "state=FAILED&owner=a&state=LOST");
+        assert_eq!(and("", "label", "a=b"), "label=a%3Db");
     }
 }

@@ -86,7 +86,7 @@ impl Frame<'_> {
                         }
                         span.live #live role="status" {}
                         @if let Some(caller) = self.caller {
-                            span.caller title="The caller of this page" { (visible(caller.principal().subject())) }
+                            span.caller title={ "The caller of this page: " (visible(caller.principal().subject())) } { (visible(caller.principal().display())) }
                             @if caller.browser_session().is_some() {
                                 form.out method="post" action={ (root) "sign-out" } { button { "Sign out" } }
                             }

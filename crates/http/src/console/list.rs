@@ -8,13 +8,12 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    form,
+    filters, form,
     layout::{Frame, Live, Section, word},
     page::page,
     places,
     rows::{Parts, Read, Reads},
 };
-use sparkgate_access::Queue;
 use sparkgate_service::{Error, KillAnswer, Session};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
@@ -25,16 +24,6 @@ use sparkgate_web::{
 
 /// The most submissions that one form kills: a page of the list.
 const MOST_KILLS: usize = 500;
-
-/// Links to states that belong together.
-const GROUPS: [(&str, &str); 6] = [
-    ("All", ""),
-    ("Waiting", "QUEUED,LAUNCHING,PENDING"),
-    ("Running", "RUNNING,KILLING"),
-    ("Failed", "FAILED,ERROR,LOST"),
-    ("Killed", "KILLED"),
-    ("Finished", "FINISHED"),
-];
 
 /// Shows a page of the list. Its parameters are those of `GET /v1/submissions`.
 pub(super) async fn show(
@@ -60,13 +49,15 @@ fn event_filter(query: &str) -> String {
 }
 
 fn content(query: &str, read: &Read, caller: &Session) -> Markup {
-    let Parts { rows, empty, pages } = read.parts(query, caller);
-    let tenants = caller.tenants();
-    let has_tenants = tenants.len() > 1;
+    let Parts { tabs, rows, empty, pages, has_tenants, has_queues } = read.parts(query, caller);
     let is_first = form::values(query, "cursor").is_empty();
     html! {
         h1.hidden { "Submissions" }
-        (filters(query, if has_tenants { &tenants } else { &[] }, &caller.queues()))
+        search.filters {
+            (tabs)
+            (filters::fields(query, caller))
+        }
+        (filters::chips(query, read.names()))
         form #kill method="post" action="submissions/kill" data-confirm="Kill the selected submissions?" {
             input type="hidden" name="back" value=(form::with(query, &[]));
         }
@@ -76,8 +67,9 @@ fn content(query: &str, read: &Read, caller: &Session) -> Markup {
                     th.pick scope="col" { span.hidden { "Select" } }
                     th scope="col" { "State" }
                     th scope="col" { "Name" }
-                    th.who scope="col" { "Owner" }
+                    th.who scope="col" { "By" }
                     @if has_tenants { th.tenant scope="col" { "Tenant" } }
+                    @if has_queues { th.queue scope="col" { "Queue" } }
                     th.age scope="col" { "Age" }
                     th.took scope="col" { "Duration" }
                     th.executors scope="col" { "Executors" }
@@ -93,47 +85,6 @@ fn content(query: &str, read: &Read, caller: &Session) -> Markup {
             (pages)
         }
         @if let Some(places) = places::section(query, caller) { (places) }
-    }
-}
-
-/// The filters; `tenants` and `queues` are those to choose from.
-fn filters(query: &str, tenants: &[&str], queues: &[&Queue]) -> Markup {
-    let states = form::values(query, "state");
-    let current = states.join(",");
-    let value = |name: &str| form::values(query, name).into_iter().next().unwrap_or_default();
-    html! {
-        search.filters {
-            nav.groups aria-label="States" {
-                @for (name, states) in GROUPS {
-                    @let chosen = (states == current).then_some("true");
-                    a href={ "submissions?" (form::with(query, &[("state", states)])) } aria-current=[chosen] { (name) }
-                }
-                // States that are no group, as an address may name them.
-                @if GROUPS.iter().all(|(_, states)| *states != current) {
-                    a href={ "submissions?" (form::with(query, &[("state", &current)])) } aria-current="true" { (word(&states.join(", "))) }
-                }
-            }
-            form method="get" action="submissions" {
-                @for state in &states { input type="hidden" name="state" value=(state); }
-                input type="search" name="name" value=(value("name")) placeholder="Name begins with" aria-label="Name begins with" data-filter;
-                input name="owner" value=(value("owner")) placeholder="Owner" aria-label="Owner" autocapitalize="off";
-                input name="namespace" value=(value("namespace")) placeholder="Namespace" aria-label="Namespace" autocapitalize="off";
-                @if !tenants.is_empty() {
-                    select name="tenant" aria-label="Tenant" {
-                        option value="" { "All tenants" }
-                        @for tenant in tenants { option value=(tenant) selected[*tenant == value("tenant")] { (tenant) } }
-                    }
-                }
-                @if !queues.is_empty() {
-                    select name="queue" aria-label="Queue" {
-                        option value="" { "All queues" }
-                        @for Queue { name, .. } in queues { option value=(name) selected[*name == value("queue")] { (name) } }
-                    }
-                }
-                input name="label" value=(value("label")) placeholder="label=value" aria-label="Label, as key=value" autocapitalize="off";
-                button { "Filter" }
-            }
-        }
     }
 }
 

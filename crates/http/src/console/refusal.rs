@@ -14,7 +14,7 @@ use super::{
     sign_in,
     text::cut,
 };
-use sparkgate_service::{Authenticator, Session, Unauthenticated};
+use sparkgate_service::{Authenticator, Session, SignInWays, Unauthenticated};
 use sparkgate_web::{
     problem::{Code, Problem, Retry, reason::Reason},
     request_log::{RequestId, text},
@@ -34,11 +34,11 @@ pub(super) fn written(
     let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
     let status = response.status();
     problem.log();
-    let issuers = match problem.code {
-        Code::Unauthenticated => authenticator.sign_in_issuers(),
-        _ => Vec::new(),
+    let ways = match problem.code {
+        Code::Unauthenticated => sign_in::ways(path, "", &authenticator.sign_in_ways()),
+        _ => html! {},
     };
-    let mut written = render_problem(&problem, status, path, caller, id, &sign_in::ways(path, "", &issuers));
+    let mut written = render_problem(&problem, status, path, caller, id, &ways);
     for name in [header::RETRY_AFTER, header::ALLOW] {
         if let Some(value) = response.headers().get(&name) {
             written.headers_mut().insert(name, value.clone());
@@ -57,15 +57,20 @@ pub(crate) fn unauthenticated(
     why: &Unauthenticated,
     code: Code,
     uri: &Uri,
-    issuers: &[String],
+    ways: &SignInWays,
     id: &RequestId,
 ) -> Response {
-    let problem = Problem::new(code, sign_in::detail(why, !issuers.is_empty()));
-    let ways = match code {
-        Code::Unauthenticated => sign_in::ways(uri.path(), &sign_in::page_of(uri), issuers),
+    let problem = Problem::new(code, sign_in::detail(why, !ways.are_none()));
+    not_signed_in(&problem, uri.path(), &sign_in::page_of(uri), ways, id)
+}
+
+/// Returns the page of a problem with the ways to sign in, after which the page `to` follows.
+pub(super) fn not_signed_in(problem: &Problem, path: &str, to: &str, ways: &SignInWays, id: &RequestId) -> Response {
+    let ways = match problem.code {
+        Code::Unauthenticated => sign_in::ways(path, to, ways),
         _ => html! {},
     };
-    render_problem(&problem, status(code), uri.path(), None, id, &ways)
+    render_problem(problem, status(problem.code), path, None, id, &ways)
 }
 
 fn status(code: Code) -> StatusCode {
@@ -88,7 +93,7 @@ fn render_problem(
             h1 { (title) }
             p { (cut(&problem.detail, DETAIL)) }
             @if let Some(remedy) = remedy(problem.code).filter(|_| !can_sign_in) { p.remedy { (remedy) } }
-            p.actions {
+            div.actions {
                 @if can_sign_in { (ways) } @else { a.button href={ (root(path)) "submissions" } { "Submissions" } }
                 @if is_passing(problem.code) { a.button href="" { "Try again" } }
             }
@@ -106,8 +111,8 @@ fn render_problem(
 fn remedy(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Unauthenticated => {
-            "This gateway has no sign-in for browsers. An operator sets one up with an OpenID provider, or puts a proxy in front that \
-             signs you in (docs/use/console.md)."
+            "This gateway has no sign-in for browsers. An operator sets one up with an OpenID provider or API keys, or puts a proxy in \
+             front that signs you in (docs/use/console.md)."
         }
         Code::Denied => "Ask an operator of the tenant for a role that may do this, or to do it for you.",
         Code::SubmissionNotFound => {

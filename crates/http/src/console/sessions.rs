@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::{
     layout::{Frame, Section, word},
+    names::Names,
     page::{page, seen_at},
     text::{ago, duration},
 };
@@ -36,10 +37,12 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let is_served = state.service.connect.settings().listen.is_some();
     let sessions = state.service.connect.sessions(&caller, false).await?;
+    let principals = sessions.iter().map(|open| open.session.submission.principal.as_str());
+    let names = state.service.api_keys.names(principals).await.into();
     let rows: Vec<Row> = sessions.into_iter().map(|open| row_of(&state, &caller, open, host.as_deref())).collect();
     let content = html! {
         h1.hidden { "Sessions" }
-        div #sessions data-live data-poll { (overview(&rows, Utc::now())) }
+        div #sessions data-live data-poll { (overview(&rows, &names, Utc::now())) }
         p.quiet {
             @if is_served {
                 "A session is a Spark of your own that notebooks and programs connect to. Open one with " code { "sparkgate connect" }
@@ -66,7 +69,7 @@ fn row_of(state: &AppState, caller: &Session, open: OpenSession, host: Option<&s
     Row { open, connection_string, spark_ui, may_end }
 }
 
-fn overview(rows: &[Row], now: DateTime<Utc>) -> Markup {
+fn overview(rows: &[Row], names: &Names, now: DateTime<Utc>) -> Markup {
     html! {
         section {
             h2 { "Sessions " span.count { (rows.len()) } }
@@ -81,7 +84,7 @@ fn overview(rows: &[Row], now: DateTime<Utc>) -> Markup {
                                 th scope="col" { "Last use" } th scope="col" { "Ends" } th scope="col" { "Spark" } th scope="col" { "" }
                             }
                         }
-                        tbody { @for row in rows { (shown(row, now)) } }
+                        tbody { @for row in rows { (shown(row, names, now)) } }
                     }
                 }
             }
@@ -89,7 +92,7 @@ fn overview(rows: &[Row], now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn shown(row: &Row, now: DateTime<Utc>) -> Markup {
+fn shown(row: &Row, names: &Names, now: DateTime<Utc>) -> Markup {
     let Row { open, connection_string, spark_ui, may_end } = row;
     let (session, submission) = (&open.session, &open.session.submission);
     let (class, state) = match open.state {
@@ -109,7 +112,7 @@ fn shown(row: &Row, now: DateTime<Utc>) -> Markup {
                 span class={ "state " (class) } { (state) }
                 @if let Some(message) = &open.message { p.quiet { (word(message)) } }
             }
-            td { (word(&submission.principal)) p.quiet { "tenant " (word(&submission.tenant)) } }
+            td { (names.show(&submission.principal)) p.quiet { "tenant " (word(&submission.tenant)) } }
             td { @if let Some(at) = session.used_at { (ago(at, now)) } @else { span.none { "–" } } }
             td { @if let Some(at) = open.idle_at() { "in " (duration(at - now)) p.quiet { "unless it is used" } } @else { span.none { "–" } } }
             td { (submission.spark_version) @if let Some(ui) = spark_ui { " " a href=(ui) target="_blank" rel="noopener noreferrer" { "Spark UI" } } }

@@ -11,11 +11,12 @@ use super::{
     form,
     layout::{Frame, Section, root},
     page::page,
+    refusal,
 };
 use crate::cookies::{self, SESSION, SIGN_IN};
 use sparkgate_metrics::metrics;
 use sparkgate_server::Peer;
-use sparkgate_service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated};
+use sparkgate_service::{Exceeded, Requester, SignInAnswer, SignInError, SignInWays, SignedIn, Unauthenticated};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
     fetch_metadata::is_of_own_page,
@@ -30,6 +31,8 @@ const PATIENCE: u32 = 600;
 const FIRST: &str = "submissions";
 /// Where the addresses of Spark UIs begin, below the console's root.
 const UIS: &str = "../v1/submissions/";
+/// The longest API key that the form takes, in characters.
+const LONGEST_KEY: usize = 200;
 /// The longest address of a page to return to.
 const LONGEST: usize = 2000;
 
@@ -38,7 +41,10 @@ fn local(to: &str) -> Option<&str> {
     let path = to.split(['?', '#']).next()?;
     let is_page = match path.strip_prefix(UIS) {
         Some(rest) => is_ui(rest),
-        None => matches!(path.split('/').next(), Some(FIRST | "overview" | "operator")) && !climbs(path),
+        None => {
+            matches!(path.split('/').next(), Some(FIRST | "jobs" | "queues" | "sessions" | "overview" | "operator"))
+                && !climbs(path)
+        }
     };
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\\' | '"' | '<' | '>');
     (is_page && !path.contains('%') && to.len() <= LONGEST && to.chars().all(is_plain)).then_some(to)
@@ -63,8 +69,9 @@ pub(super) fn page_of(uri: &Uri) -> String {
 }
 
 /// The ways to sign in, with the page that is shown afterwards.
-pub(super) fn ways(path: &str, to: &str, issuers: &[String]) -> Markup {
+pub(super) fn ways(path: &str, to: &str, ways: &SignInWays) -> Markup {
     let root = root(path);
+    let SignInWays { issuers, has_key } = ways;
     let query = |issuer: &str| {
         form_urlencoded::Serializer::new(String::new()).append_pair("issuer", issuer).append_pair("to", to).finish()
     };
@@ -74,7 +81,61 @@ pub(super) fn ways(path: &str, to: &str, issuers: &[String]) -> Markup {
                 "Sign in" @if issuers.len() > 1 { " with " (issuer) }
             }
         }
+        @if *has_key {
+            form.sign-in method="post" action={ (root) "sign-in/key" } {
+                input type="hidden" name="to" value=(to);
+                label { "API key" input type="password" name="key" required autofocus autocomplete="current-password" maxlength=(LONGEST_KEY) spellcheck="false"; }
+                button.primary { "Sign in" }
+            }
+        }
     }
+}
+
+/// Takes an API key, and begins a session. A refused one gets the form again.
+pub(super) async fn with_key(
+    State(state): State<AppState>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    if !is_of_own_page(&parts.headers) {
+        let detail = "Only a page of this gateway can sign in with an API key, in a browser that reaches it by HTTPS, or at \
+                      localhost: use the form of the page that you want to open.";
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
+    let fields = form::read(&parts.headers, body).await?;
+    let to = local(form::field(&fields, "to")).unwrap_or(FIRST);
+    let authenticator = &state.service.authenticator;
+    let address = parts.extensions.get::<Peer>().map(Peer::client);
+    let earlier = cookies::session(&parts.headers, None).map(|(value, _)| value);
+    let from = Requester { address, request_id: text(&id) };
+    match authenticator.sign_in_with_key(form::field(&fields, "key"), earlier, from).await {
+        Ok(cookie) => {
+            // The page that has the form says how the browser reached it.
+            let origin = parts.headers.get(header::ORIGIN);
+            let is_https = origin.is_none_or(|origin| !origin.as_bytes().starts_with(b"http:"));
+            sent_to(&format!("../{to}"), [cookies::set(SESSION, &cookie, is_https, None)])
+        }
+        Err(why) => {
+            metrics().logins_refused.with([why.kind()]).inc();
+            let is_wrong = matches!(why, Unauthenticated::Invalid(_));
+            if let Some(Err(exceeded)) =
+                address.filter(|_| is_wrong).map(|address| authenticator.count_failed_login(address))
+            {
+                return Err(limited(&exceeded));
+            }
+            let problem = match &why {
+                Unauthenticated::Limited(exceeded) => return Err(limited(exceeded)),
+                Unauthenticated::Unavailable(_) => Problem::new(Code::AuthenticationUnavailable, sentence(&why)),
+                _ => Problem::new(Code::Unauthenticated, sentence(&why)),
+            };
+            Ok(refusal::not_signed_in(&problem, parts.uri.path(), to, &authenticator.sign_in_ways(), &id))
+        }
+    }
+}
+
+fn limited(exceeded: &Exceeded) -> Problem {
+    Problem::new(Code::RateLimited, format!("{exceeded}; try again in a while."))
 }
 
 /// Sends the browser to the issuer.
@@ -122,7 +183,7 @@ pub(super) async fn callback(
             if let Some(Err(exceeded)) =
                 address.filter(|_| !is_away).map(|address| authenticator.count_failed_login(address))
             {
-                return Err(Problem::new(Code::RateLimited, format!("{exceeded}; try again in a while.")));
+                return Err(limited(&exceeded));
             }
             return Err(problem(why));
         }
@@ -143,9 +204,10 @@ pub(super) async fn sign_out(
         return Err(Problem::new(Code::Forbidden, detail));
     }
     let authenticator = &state.service.authenticator;
-    let is_https = authenticator.is_https().unwrap_or(true);
+    let session = cookies::session(&request.headers, authenticator.is_https());
+    let is_https = session.map(|(_, is_https)| is_https).or(authenticator.is_https()).unwrap_or(true);
     let from = Requester { address: request.extensions.get::<Peer>().map(Peer::client), request_id: text(&id) };
-    let onward = match cookies::value(&request.headers, SESSION, is_https) {
+    let onward = match session.map(|(cookie, _)| cookie) {
         Some(cookie) => authenticator.sign_out(cookie, from).await.map_err(problem)?,
         None => None,
     };
@@ -165,14 +227,14 @@ pub(super) async fn signed_out(State(state): State<AppState>, uri: Uri) -> Respo
 }
 
 fn farewell(state: &AppState, path: &str, onward: Option<&str>) -> Response {
-    let issuers = state.service.authenticator.sign_in_issuers();
+    let known = state.service.authenticator.sign_in_ways();
     let content = html! {
         section.problem {
             h1 { "Signed out" }
             p { "This browser has no session with the gateway any more." }
-            p.actions {
+            div.actions {
                 @if let Some(onward) = onward { a.button href=(onward) rel="noreferrer" { "Sign out of the issuer, too" } }
-                @else { (ways(path, FIRST, &issuers)) }
+                @else { (ways(path, FIRST, &known)) }
             }
         }
     };
@@ -207,10 +269,15 @@ fn problem(why: SignInError) -> Problem {
         SignInError::Foreign | SignInError::Refused(_) | SignInError::Unusable(_) => Code::Unauthenticated,
         SignInError::Unavailable(_) => Code::AuthenticationUnavailable,
     };
+    Problem::new(code, sentence(&why))
+}
+
+/// Writes an error as a sentence.
+fn sentence(why: &dyn std::error::Error) -> String {
     let text = why.to_string();
     let mut letters = text.chars();
-    let text: String = letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect();
-    Problem::new(code, format!("{text}."))
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    format!("{}{}.", first.map(String::from).unwrap_or_default(), letters.as_str())
 }
 
 /// Returns what a person reads who asks for a page without a caller.
@@ -219,7 +286,7 @@ pub(super) fn detail(why: &Unauthenticated, can_sign_in: bool) -> String {
         Unauthenticated::Missing | Unauthenticated::UnknownSession if can_sign_in => {
             "This page is for users who have signed in.".to_owned()
         }
-        why => format!("{why}."),
+        why => sentence(why),
     }
 }
 

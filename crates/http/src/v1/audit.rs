@@ -51,6 +51,10 @@ pub(super) struct Entry {
     /// The principal.
     #[schema(example = "corp:alice")]
     subject: String,
+    /// The name of the API key, if it is one. Not in the log of the audit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "airflow")]
+    subject_name: Option<String>,
     /// The address of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "10.0.0.7")]
@@ -82,6 +86,7 @@ impl From<AuditEntry> for Entry {
             id: entry.id,
             at: entry.at,
             subject: entry.principal,
+            subject_name: None,
             address: entry.address,
             action: entry.action,
             tenant: entry.tenant,
@@ -109,7 +114,12 @@ pub(super) async fn audit(
     let limit = query.limit.unwrap_or(LIMIT);
     let entries = state.service.audit.entries(&caller, &filter, query.after, limit).await?;
     let next = entries.last().map_or(query.after, |entry| entry.id);
-    Ok(Reply::ok(AuditList { entries: entries.into_iter().map(Entry::from).collect(), next }))
+    let names = state.service.api_keys.names(entries.iter().map(|entry| entry.principal.as_str())).await;
+    let named = |entry| {
+        let entry = Entry::from(entry);
+        Entry { subject_name: names.of(&entry.subject).map(str::to_owned), ..entry }
+    };
+    Ok(Reply::ok(AuditList { entries: entries.into_iter().map(named).collect(), next }))
 }
 
 /// Returns an entry as a line of JSON with the same fields as in a response.

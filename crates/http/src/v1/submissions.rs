@@ -1,5 +1,7 @@
 //! Submissions: their list, one of them, and its end on request.
 
+use std::str::FromStr;
+
 use axum::{extract::State, http::StatusCode};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -32,6 +34,7 @@ mod startup;
 pub(super) mod wait;
 
 use document::{State as StateWord, Submission};
+use failure::Code as FailureCodeWord;
 
 const LIMIT: u32 = 50;
 
@@ -48,7 +51,18 @@ pub(crate) struct ListQuery {
     id: Option<String>,
     /// Prefix of the name.
     name: Option<String>,
+    /// Part of the name; the case of ASCII letters doesn't matter.
+    #[serde(deserialize_with = "part_of_name")]
+    #[param(value_type = Option<String>, min_length = 1, max_length = 253)]
+    name_contains: Option<String>,
     owner: Option<String>,
+    /// The caller that submitted it, such as `corp:alice`.
+    principal: Option<String>,
+    /// Why it failed, or isn't running yet: any of these codes, in upper or lower case; repeat the parameter, or separate codes by
+    /// commas. Compared with the code in this list: events of its pod may tell more of a submission that waits.
+    #[serde(deserialize_with = "failure_codes")]
+    #[param(value_type = Vec<FailureCodeWord>)]
+    failure_code: Vec<submission::FailureCode>,
     namespace: Option<String>,
     tenant: Option<String>,
     /// The queue that it waits in, or that admitted it.
@@ -86,6 +100,9 @@ impl ListQuery {
             states: self.state,
             id_prefix: self.id,
             name_prefix: self.name,
+            name_part: self.name_contains,
+            principal: self.principal,
+            failure_codes: self.failure_code,
             owner: self.owner,
             namespace: self.namespace,
             client_id: self.client_id,
@@ -113,7 +130,9 @@ pub(super) struct SubmissionList {
 
 /// List submissions
 ///
-/// The newest first. The order is stable: submissions that are accepted meanwhile don't change later pages.
+/// The newest first. The order is stable: submissions that are accepted meanwhile don't change later pages. A page of a filter with
+/// `nameContains`, `principal`, `failureCode` or `sparkVersion` looks through 20,000 submissions that match the other parameters, so it
+/// may have fewer items than `limit`, or none, and yet a `next`.
 #[utoipa::path(
     get, path = "/v1/submissions", tag = "Submissions", operation_id = "listSubmissions", params(ListQuery),
     responses(
@@ -128,7 +147,8 @@ pub(super) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Reply<SubmissionList>, Problem> {
     let Listed { page, next, total } = list_page(&state, &caller, query).await?;
-    let items = page.items.into_iter().map(Submission::from).collect();
+    let names = state.service.api_keys.names(page.items.iter().map(|item| item.principal.as_str())).await;
+    let items = page.items.into_iter().map(|item| Submission::from(item).named(&names)).collect();
     Ok(Reply::ok(SubmissionList { items, next, total }))
 }
 
@@ -186,7 +206,8 @@ pub(super) async fn get(
     let spark_ui = spark_ui::link(&state.service, &submission);
     let spark = spark.and_then(Summary::stored);
     let steps = startup::steps(&steps_of_start(&submission, &startup, spark.as_ref()));
-    let mut document = Submission::with(submission, why);
+    let names = state.service.api_keys.names([submission.principal.as_str()]).await;
+    let mut document = Submission::with(submission, why).named(&names);
     document.queue_place = waiting.map(Into::into);
     document.launch_changes = launch_changes::read(launch_changes);
     document.startup = steps;
@@ -231,12 +252,32 @@ pub(super) async fn kill(
 }
 
 fn states<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<submission::State>, D::Error> {
+    words(deserializer, submission::State::ALL.into_iter().map(submission::State::as_str))
+}
+
+fn failure_codes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<submission::FailureCode>, D::Error> {
+    words(deserializer, submission::FailureCode::ALL.iter().map(|code| code.as_str()))
+}
+
+/// Reads words of a closed list, in upper or lower case, repeated or separated by commas.
+fn words<'de, T: FromStr, D: Deserializer<'de>>(
+    deserializer: D,
+    all: impl Iterator<Item = &'static str> + Clone,
+) -> Result<Vec<T>, D::Error> {
     let lists = Vec::<String>::deserialize(deserializer)?;
-    let states = lists.iter().flat_map(|list| list.split(',')).map(|word| {
+    let words = lists.iter().flat_map(|list| list.split(',')).map(|word| {
         word.trim().to_ascii_uppercase().parse().map_err(|_| {
-            let all = submission::State::ALL.map(submission::State::as_str).join(", ");
-            D::Error::custom(format!("{word:?} is none of {all}"))
+            D::Error::custom(format!("{word:?} is none of {}", all.clone().collect::<Vec<_>>().join(", ")))
         })
     });
-    states.collect()
+    words.collect()
+}
+
+/// Reads a part of a name, which is no longer than a name.
+fn part_of_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let part = String::deserialize(deserializer)?;
+    match part.len() {
+        1..=253 => Ok(Some(part)),
+        length => Err(D::Error::custom(format!("a part of a name has 1 to 253 bytes, not {length}"))),
+    }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
+use super::failure_code;
 use crate::{row::words, scope::DEFAULT_TENANT};
-use sparkgate_submission::State;
+use sparkgate_submission::{FailureCode, State};
 
 /// All criteria have to match; an empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,12 @@ pub struct Filter {
     pub states: Vec<State>,
     pub id_prefix: Option<String>,
     pub name_prefix: Option<String>,
+    /// A part of the name, whatever the case of its ASCII letters.
+    pub name_part: Option<String>,
+    /// The caller that submitted it.
+    pub principal: Option<String>,
+    /// Any of these, as the row alone says.
+    pub failure_codes: Vec<FailureCode>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
     /// The client's own id.
@@ -34,11 +41,46 @@ impl Filter {
     /// Appends the criteria to a `WHERE` clause. They are built for each filter, so that Postgres plans for the given ones and
     /// not for all possible ones.
     pub(crate) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
+        self.push_indexed_to(query, before);
+        self.push_unindexed_to(query);
+    }
+
+    /// Appends the criteria for which there are no indexes.
+    pub(super) fn push_unindexed_to(&self, query: &mut QueryBuilder<Postgres>) {
+        if let Some(part) = &self.name_part {
+            query.push(" AND strpos(lower(name), ").push_bind(part.to_ascii_lowercase()).push(") > 0");
+        }
+        if let Some(principal) = &self.principal {
+            query.push(" AND principal = ").push_bind(principal.clone());
+        }
+        if !self.failure_codes.is_empty() {
+            let code = failure_code::expression(&failure_code::states(&self.failure_codes));
+            let codes: Vec<&str> = self.failure_codes.iter().map(|code| code.as_str()).collect();
+            query.push(format_args!(" AND {code} = ANY(")).push_bind(codes).push(")");
+        }
+        if let Some(version) = &self.spark_version {
+            query.push(" AND (spark_version = ").push_bind(version.clone());
+            query.push(" OR starts_with(spark_version, ").push_bind(format!("{version}.")).push("))");
+        }
+    }
+
+    /// Returns whether all criteria have an index. A page of the others looks through a bounded number of submissions.
+    pub(super) fn is_indexed(&self) -> bool {
+        let Self { name_part, principal, failure_codes, spark_version, .. } = self;
+        name_part.is_none() && principal.is_none() && failure_codes.is_empty() && spark_version.is_none()
+    }
+
+    /// Appends the criteria for which there are indexes.
+    pub(super) fn push_indexed_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
         if let Some(number) = before {
             query.push(" AND number < ").push_bind(number);
         }
         if !self.states.is_empty() {
             query.push(" AND state = ANY(").push_bind(words(self.states.iter().copied())).push(")");
+        }
+        if !self.failure_codes.is_empty() {
+            let states = failure_code::states(&self.failure_codes);
+            query.push(" AND state = ANY(").push_bind(words(states)).push(")");
         }
         if let Some(prefix) = &self.id_prefix {
             // As below.
@@ -68,10 +110,6 @@ impl Filter {
         }
         if let Some(queue) = &self.queue {
             query.push(" AND queue = ").push_bind(queue.clone());
-        }
-        if let Some(version) = &self.spark_version {
-            query.push(" AND (spark_version = ").push_bind(version.clone());
-            query.push(" OR starts_with(spark_version, ").push_bind(format!("{version}.")).push("))");
         }
         if !self.labels.is_empty() {
             // The first condition matches the partial index, which contains only submissions with labels.

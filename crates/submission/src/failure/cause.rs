@@ -62,6 +62,13 @@ fn interrupted(line: &str) -> Option<&str> {
     (is_time && !head.is_empty()).then_some(head)
 }
 
+/// Returns the message of a failure without the exit code that it begins with, if it also has a cause: `ValueError: x` of
+/// `the driver exited with code 1 (Error): ValueError: x`.
+pub fn headline(message: &str) -> &str {
+    let rest = message.strip_prefix("the driver exited with code ").and_then(|rest| rest.split_once(": "));
+    rest.map(|(_, cause)| cause).filter(|cause| !cause.is_empty()).unwrap_or(message)
+}
+
 #[derive(Default)]
 struct Reader {
     /// The sentence of the last exception that was thrown.

@@ -115,7 +115,7 @@ fn the_failure_code_of_a_waiting_submission_says_what_it_waits_for() {
         (State::Killing, Some("StartTimeout"), Some("not running within 10m"), StartTimeout),
         (State::Killing, Some("RunTimeout"), None, RunTimeout),
     ] {
-        assert_eq!(FailureCode::for_wait(state, reason, message), code, "{state} {reason:?} {message:?}");
+        assert_eq!(FailureCode::for_row(state, None, reason, message), Some(code), "{state} {reason:?} {message:?}");
     }
 }
 
@@ -145,4 +145,13 @@ fn an_exit_code_above_128_is_a_signal() {
     for code in [0, 1, 9, 128, 255, -1, i32::MIN] {
         assert_eq!(signal(code), None, "{code}");
     }
+}
+
+#[test]
+fn every_code_is_that_of_a_row_and_has_its_word() {
+    for code in FailureCode::ALL {
+        assert!(RULES.iter().any(|rule| rule.code == *code), "{code} stands in no rule");
+        assert_eq!(code.as_str().parse(), Ok(*code));
+    }
+    assert!("OOM".parse::<FailureCode>().is_err());
 }

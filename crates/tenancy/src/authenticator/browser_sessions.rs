@@ -19,12 +19,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Unauthenticated,
+    api_keys::ApiKeys,
     cache::digest,
     checks::{Checks, Gate},
     issuer_client::{Granted, NoTokens, tokens},
     oidc::Issuers,
 };
-use sparkgate_access::{Authentication, OidcIssuer, Principal};
+use sparkgate_access::{Authentication, OidcIssuer, Principal, Provider};
 use sparkgate_common::{detached::detached, error::error_chain};
 use sparkgate_store::{self, BrowserSession, BrowserSessionId, Store};
 
@@ -85,7 +86,7 @@ impl Secret {
     }
 }
 
-/// The issuer's tokens of a session.
+/// The issuer's tokens of a session, or its API key.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Tokens {
     /// The one that authenticates the session's requests.
@@ -97,6 +98,11 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
+    /// Returns an API key, of which the database knows the end.
+    pub(super) fn for_key(key: &str) -> Self {
+        Self { bearer: key.to_owned(), ends: DateTime::<Utc>::MAX_UTC, id_token: None, refresh: None }
+    }
+
     /// Returns the tokens of a session, and its principal: that of the access token. Where access tokens aren't for this gateway,
     /// the ID token may be.
     pub(super) async fn accepted(
@@ -136,7 +142,7 @@ impl BrowserSessions {
         &self,
         cookie: &str,
         is_use: bool,
-        issuers: &Arc<Issuers>,
+        (issuers, keys): (&Arc<Issuers>, &ApiKeys),
         (providers, gate): (&Authentication, Gate<'_>),
     ) -> Result<(Arc<Principal>, BrowserSessionId), Unauthenticated> {
         let key = digest(cookie);
@@ -146,7 +152,7 @@ impl BrowserSessions {
             true => None,
             false => Some(self.checks.begin(key, gate).await?),
         };
-        let answer = self.find_by_secret(&secret, is_use, issuers, providers).await;
+        let answer = self.find_by_secret(&secret, is_use, (issuers, keys), providers).await;
         match &answer {
             Ok((principal, _)) => self.checks.accept(key, principal.clone()),
             Err(why @ Unauthenticated::UnknownSession) => self.checks.refuse(key, why.clone()),
@@ -159,7 +165,7 @@ impl BrowserSessions {
         &self,
         secret: &Secret,
         is_use: bool,
-        issuers: &Arc<Issuers>,
+        (issuers, keys): (&Arc<Issuers>, &ApiKeys),
         providers: &Authentication,
     ) -> Result<(Arc<Principal>, BrowserSessionId), Unauthenticated> {
         let (id, begun) = (secret.id(), Instant::now());
@@ -170,8 +176,13 @@ impl BrowserSessions {
                 let is_known = self.store.knows_browser_session(&id).await.map_err(unavailable)?;
                 return Err(if is_known { Unauthenticated::Missing } else { Unauthenticated::UnknownSession });
             };
-            let issuer = client_of(providers, &session).ok_or(Unauthenticated::Missing)?;
             let tokens = secret.open(&session.sealed).ok_or(Unauthenticated::Missing)?;
+            if is_of_key(&session) {
+                let principal = self.principal_of_key(&id, &tokens, keys, providers).await?;
+                let is_the_same = principal.subject() == session.principal;
+                return is_the_same.then_some((principal, id)).ok_or(Unauthenticated::Missing);
+            }
+            let issuer = client_of(providers, &session).ok_or(Unauthenticated::Missing)?;
             if Utc::now() < tokens.ends {
                 let principal = match issuers.verify_token(&tokens.bearer, issuer).await {
                     // It ended between the two looks at the clock.
@@ -193,6 +204,26 @@ impl BrowserSessions {
             } else {
                 sleep(LOOK).await;
             }
+        }
+    }
+
+    /// Returns the principal of a session's API key. The session ends with the key.
+    async fn principal_of_key(
+        &self,
+        id: &BrowserSessionId,
+        tokens: &Tokens,
+        keys: &ApiKeys,
+        providers: &Authentication,
+    ) -> Result<Arc<Principal>, Unauthenticated> {
+        if !providers.api_keys {
+            return Err(Unauthenticated::Missing);
+        }
+        match keys.principal(&tokens.bearer, Gate::open()).await {
+            Err(Unauthenticated::Invalid(_)) => {
+                self.store.end_browser_session(id, None).await.map_err(unavailable)?;
+                Err(Unauthenticated::Missing)
+            }
+            answer => answer,
         }
     }
 
@@ -251,6 +282,11 @@ async fn renewed(
     tokens.refresh = tokens.refresh.or(Some(refresh));
     tokens.id_token = tokens.id_token.or(old.id_token);
     if principal.subject() == session.principal { Ok(tokens) } else { Err(Unauthenticated::Missing) }
+}
+
+/// Returns whether a session began with an API key.
+fn is_of_key(session: &BrowserSession) -> bool {
+    session.issuer == Provider::ApiKey.prefix()
 }
 
 /// Returns the issuer of a session, if browsers still sign in with it.

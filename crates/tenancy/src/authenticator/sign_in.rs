@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use chrono::Utc;
 use form_urlencoded::Serializer;
 use ring::error::Unspecified;
 use sha2::{Digest, Sha256};
@@ -14,10 +15,11 @@ use subtle::ConstantTimeEq;
 use super::{
     Authenticator, Unauthenticated,
     browser_sessions::{Secret, Tokens, chain, client_of, unavailable},
+    checks::Gate,
     issuer_client::{NoTokens, tokens},
 };
 use crate::tenancy::Tenancy;
-use sparkgate_access::{Authentication, ConsoleClient, OidcIssuer};
+use sparkgate_access::{ApiKey, Authentication, ConsoleClient, OidcIssuer, Provider, SESSION_IDLE, SESSION_LIFETIME};
 use sparkgate_store::{Actor, AuditNote, NewBrowserSession};
 
 /// The path of the answer below the gateway's URL in browsers.
@@ -54,6 +56,22 @@ pub struct SignedIn {
     pub cookie: String,
     /// The page that the user wanted.
     pub to: String,
+}
+
+/// The ways in which browsers sign in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignInWays {
+    /// The names of the issuers.
+    pub issuers: Vec<String>,
+    /// Whether there is a form for an API key: only where there is no issuer for browsers.
+    pub has_key: bool,
+}
+
+impl SignInWays {
+    /// Returns whether there is none.
+    pub fn are_none(&self) -> bool {
+        self.issuers.is_empty() && !self.has_key
+    }
 }
 
 /// Where a request of a browser comes from, for the audit.
@@ -125,9 +143,49 @@ fn with_console(tenancy: &Tenancy) -> impl Iterator<Item = (&OidcIssuer, &Consol
 }
 
 impl Authenticator {
-    /// Returns the names of the issuers with which browsers sign in.
-    pub fn sign_in_issuers(&self) -> Vec<String> {
-        with_console(&self.access.current()).map(|(issuer, _)| issuer.name.clone()).collect()
+    /// Returns the ways in which browsers sign in.
+    pub fn sign_in_ways(&self) -> SignInWays {
+        let tenancy = self.access.current();
+        let issuers: Vec<String> = with_console(&tenancy).map(|(issuer, _)| issuer.name.clone()).collect();
+        let takes_keys = tenancy.access().authentication().is_some_and(|providers| providers.api_keys);
+        SignInWays { has_key: issuers.is_empty() && takes_keys, issuers }
+    }
+
+    /// Begins a session with an API key, which it doesn't outlive, and returns its cookie. `earlier` is the cookie of the browser's present
+    /// session, which the new one replaces.
+    ///
+    /// # Errors
+    /// [`Unauthenticated`] if the key doesn't count, or if browsers sign in with an issuer.
+    pub async fn sign_in_with_key(
+        &self,
+        key: &str,
+        earlier: Option<&str>,
+        from: Requester<'_>,
+    ) -> Result<String, Unauthenticated> {
+        let invalid = |text: &str| Unauthenticated::Invalid(text.to_owned());
+        if !self.sign_in_ways().has_key {
+            return Err(invalid("this gateway has no sign-in with an API key"));
+        }
+        if !ApiKey::is_one(key) {
+            return Err(invalid("this is no API key of this gateway"));
+        }
+        let tenancy = self.access.current();
+        let principal = self.api_keys.principal(key, Gate::new(&tenancy, from.address)).await?;
+        let left = principal.expires().map(|end| (end - Utc::now()).to_std().unwrap_or_default());
+        let no_random = |Unspecified| Unauthenticated::Unavailable("the gateway has no random numbers".to_owned());
+        let secret = Secret::new().map_err(no_random)?;
+        let new = NewBrowserSession {
+            id: secret.id(),
+            issuer: Provider::ApiKey.prefix().to_owned(),
+            principal: principal.subject().to_owned(),
+            sealed: secret.seal(&Tokens::for_key(key)).map_err(no_random)?,
+            idle: SESSION_IDLE,
+            lifetime: left.map_or(SESSION_LIFETIME, |left| left.min(SESSION_LIFETIME)),
+        };
+        let earlier = earlier.and_then(Secret::parse).map(|secret| secret.id());
+        let actor = actor(principal.subject(), from);
+        self.sessions.store.create_browser_session(&new, earlier.as_ref(), &actor).await.map_err(unavailable)?;
+        Ok(secret.text())
     }
 
     /// Returns whether browsers that sign in reach the gateway by HTTPS; `None` if they can't sign in.

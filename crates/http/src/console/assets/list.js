@@ -14,7 +14,7 @@ export function list() {
     }
 
     function move(by) {
-        const links = [...rows.querySelectorAll(".name a")];
+        const links = [...rows.querySelectorAll(".name > a:first-child")];
         const at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
         const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))];
         next?.focus();

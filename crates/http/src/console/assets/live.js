@@ -95,7 +95,7 @@ export function follow(changed) {
     function concerns(event) {
         if (!table) return true;
         const isNew = event.previous === undefined;
-        return document.getElementById(event.submissionId) !== null || (table.dataset.first !== undefined && (isNew || location.search.includes("state=")));
+        return document.getElementById(event.submissionId) !== null || (table.dataset.first !== undefined && (isNew || /[?&](state|failureCode)=/.test(location.search)));
     }
 
     function open() {

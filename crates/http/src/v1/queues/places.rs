@@ -104,6 +104,7 @@ impl PlaceFilter {
             spark_version: self.spark_version,
             created_after: time("createdAfter", self.created_after)?,
             created_before: time("createdBefore", self.created_before)?,
+            ..Filter::default()
         })
     }
 }

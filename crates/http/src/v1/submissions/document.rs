@@ -29,7 +29,8 @@ pub(in crate::v1) struct Submission {
     #[schema(example = "Pi")]
     name: String,
     state: State,
-    /// The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user.
+    /// The user that it is recorded under: the proxy user or `SPARK_USER` of the request, else the name of the caller; without
+    /// authentication the gateway's own user.
     owner: String,
     /// The tenant that it belongs to; `default` without tenants.
     #[schema(example = "analytics")]
@@ -37,6 +38,10 @@ pub(in crate::v1) struct Submission {
     /// The caller that submitted it, as the gateway authenticated it.
     #[schema(example = "corp:alice")]
     principal: String,
+    /// The name of the API key that it was submitted with. Only in lists and in the response to `GET /v1/submissions/{id}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "airflow")]
+    principal_name: Option<String>,
     #[schema(example = "spark")]
     namespace: String,
     /// The client's own id, unique in the tenant.
@@ -204,6 +209,12 @@ impl From<service::Submission> for Submission {
 }
 
 impl Submission {
+    /// Adds the name of the API key, if it was submitted with one.
+    pub(in crate::v1) fn named(mut self, names: &service::KeyNames) -> Self {
+        self.principal_name = names.of(&self.principal).map(str::to_owned);
+        self
+    }
+
     /// Creates the document with a `why` that has all details, which lists leave out.
     pub(in crate::v1) fn with(row: service::Submission, why: Option<service::FailureReason>) -> Self {
         let why = why.map(Why::from);
@@ -225,6 +236,7 @@ impl Submission {
             owner: row.owner,
             tenant: row.tenant,
             principal: row.principal,
+            principal_name: None,
             namespace: row.namespace,
             client_id: row.client_id,
             labels: row.labels,

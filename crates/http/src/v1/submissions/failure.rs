@@ -42,7 +42,7 @@ pub(in crate::v1) struct Why {
 /// What failed: one word of a closed list.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct Code(&'static str);
+pub(super) struct Code(&'static str);
 
 /// What kind of failure it is.
 #[derive(Debug, Serialize)]

@@ -163,3 +163,15 @@ fn a_record_between_the_lines_of_an_exception_changes_nothing() {
     );
     assert_eq!(cause(&log).as_deref(), Some("KeyError: 'x'"));
 }
+
+#[test]
+fn the_headline_of_a_failure_is_its_cause() {
+    for (message, expected) in [
+        ("the driver exited with code 1 (Error): ValueError: no x", "ValueError: no x"),
+        ("the driver exited with code 3: a.B: c", "a.B: c"),
+        ("the driver exited with code 1 (Error)", "the driver exited with code 1 (Error)"),
+        ("ErrImagePull: no such image", "ErrImagePull: no such image"),
+    ] {
+        assert_eq!(headline(message), expected);
+    }
+}
