@@ -34,7 +34,7 @@ pub struct List {
     /// Only submissions that failed: in the states FAILED, ERROR and LOST.
     #[arg(long, conflicts_with = "state")]
     failed: bool,
-    /// Only submissions with these failure codes, such as OUT_OF_MEMORY, separated by commas.
+    /// Only submissions with these failure codes, such as `OUT_OF_MEMORY`, separated by commas.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     failure_code: Vec<String>,
     /// Only submissions whose name has this prefix.
@@ -217,7 +217,7 @@ fn wide(submission: &Submission) -> Vec<Cell> {
 /// Returns why a submission failed, or what keeps it from running, in one line: `APPLICATION_ERROR: ValueError: no such column`.
 fn reason(submission: &Submission) -> String {
     let is_wrong = |why: &&Why| !matches!(&*why.code, "QUEUED" | "HELD" | "STARTING");
-    let Some(why) = submission.failure.as_ref().or(submission.waiting.as_ref().filter(is_wrong)) else {
+    let Some(why) = submission.failure.as_ref().or_else(|| submission.waiting.as_ref().filter(is_wrong)) else {
         return String::new();
     };
     let cause = headline(&why.message);

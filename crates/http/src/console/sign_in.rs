@@ -205,7 +205,7 @@ pub(super) async fn sign_out(
     }
     let authenticator = &state.service.authenticator;
     let session = cookies::session(&request.headers, authenticator.is_https());
-    let is_https = session.map(|(_, is_https)| is_https).or(authenticator.is_https()).unwrap_or(true);
+    let is_https = session.map(|(_, is_https)| is_https).or_else(|| authenticator.is_https()).unwrap_or(true);
     let from = Requester { address: request.extensions.get::<Peer>().map(Peer::client), request_id: text(&id) };
     let onward = match session.map(|(cookie, _)| cookie) {
         Some(cookie) => authenticator.sign_out(cookie, from).await.map_err(problem)?,
