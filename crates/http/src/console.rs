@@ -11,6 +11,7 @@ mod copy;
 mod filters;
 mod form;
 mod jobs;
+mod key_sign_in;
 mod layout;
 mod list;
 mod logs;
@@ -117,7 +118,7 @@ fn pages() -> Routes {
         .open()
         .route("/console/sign-in/callback", get(sign_in::callback))
         .open()
-        .route("/console/sign-in/key", post(sign_in::with_key))
+        .route("/console/sign-in/key", post(key_sign_in::begin))
         .open()
         .route("/console/sign-out", post(sign_in::sign_out))
         .open()

@@ -36,7 +36,7 @@ async fn a_user_signs_in_on_the_page_of_the_provider_and_out_of_both(pool: PgPoo
         browser.open(&page).await;
         sign_in(&mut browser, &world, "alice").await;
         assert_eq!(browser.eval("location.href").await, page.as_str());
-        assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "corp:alice");
+        assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "alice");
         assert_eq!(browser.eval("document.querySelector('#rows tr').id").await, id.as_str());
         browser.eval("document.querySelector('form.out button').click()").await;
         // Back from the provider, which asks for the password again the next time.
@@ -59,5 +59,5 @@ async fn a_session_is_renewed_until_the_provider_ends_it(pool: PgPool) {
     browser.until("document.querySelector('.problem h1')?.textContent === 'Sign in'").await;
     browser.open(&page).await;
     sign_in(&mut browser, &world, "bob").await;
-    assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "corp:bob");
+    assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "bob");
 }

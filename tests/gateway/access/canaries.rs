@@ -327,7 +327,7 @@ impl Scene {
         for (path, _) in reads {
             let mut statuses = Vec::new();
             for id in ids.iter() {
-                statuses.push(caller.get(&path.replace("{id}", id)).await.0);
+                statuses.push(caller.get(&path.replace("{id}", id).replace("{job}", "job")).await.0);
             }
             if !statuses.contains(&200) {
                 without_reply.insert(path.as_str());

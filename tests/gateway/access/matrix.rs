@@ -48,7 +48,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
     let needs = match operation {
         "livez" | "readyz" | "getLogin" => Needs::Nothing,
         "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" | "getUsage"
-        | "listQueues" | "listSessions" => Needs::ToBeKnown,
+        | "listQueues" | "listSessions" | "listJobs" => Needs::ToBeKnown,
         "getSubmission"
         | "getOutcome"
         | "waitForSubmission"
@@ -60,6 +60,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "listSubmissionEvents"
         | "openSparkUi"
         | "getSession"
+        | "getJob"
         | "submissionStatus" => Needs::ToSee,
         "killSubmissionResource" | "killSubmission" | "holdSubmission" | "releaseSubmission" | "endSession" => {
             Needs::ToKill
@@ -208,6 +209,8 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                     });
                     let target = match operation {
                         "waitForSubmission" => target + "?timeoutSeconds=0",
+                        // Both tenants have a job of this name.
+                        "getJob" => target.replace("{job}", "job") + "?tenant=" + namespace,
                         _ => target,
                     };
                     let answer = world.send(key.as_deref(), &method.to_uppercase(), &target, body.as_ref()).await;

@@ -42,7 +42,7 @@ async fn send(world: &World, method: &str, path: &str, headers: &[(&str, &str)],
         request = request.header(*name, *value);
     }
     if !headers.iter().any(|(name, _)| *name == "host") {
-        request = request.header(header::HOST, "gateway");
+        request = request.header(header::HOST, "192.0.2.1");
     }
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let response = world.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
@@ -52,7 +52,7 @@ async fn send(world: &World, method: &str, path: &str, headers: &[(&str, &str)],
 }
 
 async fn sign_in(world: &World, key: &str, to: &str) -> Reply {
-    let headers = [&FORM[..], &[("origin", "https://gateway")]].concat();
+    let headers = [&FORM[..], &[("origin", "https://192.0.2.1")]].concat();
     send(world, "POST", "/console/sign-in/key", &headers, &[("key", key), ("to", to)]).await
 }
 
@@ -127,7 +127,7 @@ async fn the_form_takes_keys_of_own_pages_only_and_keeps_what_was_wanted(pool: P
     let key = world.key(Role::Viewer, Some("red")).await;
     let wrong = format!("{}x", &key[..key.len() - 1]);
     for (text, words) in [
-        (wrong.as_str(), "unknown, revoked or expired"),
+        (wrong.as_str(), "The API key is incomplete"),
         ("hunter2", "This is no API key of this gateway."),
         ("", "This is no API key of this gateway."),
     ] {
@@ -155,7 +155,7 @@ async fn the_form_takes_keys_of_own_pages_only_and_keeps_what_was_wanted(pool: P
     let cookie = local.cookie();
     let at = |host| [&OPENED[..], &[("cookie", cookie.as_str()), ("host", host)]].concat();
     assert_eq!(send(&world, "GET", "/console/submissions", &at("localhost:6066"), &[]).await.status, 200);
-    assert_eq!(send(&world, "GET", "/console/submissions", &at("gateway"), &[]).await.status, 401);
+    assert_eq!(send(&world, "GET", "/console/submissions", &at("192.0.2.1"), &[]).await.status, 401);
 }
 
 #[sqlx::test]
@@ -163,7 +163,7 @@ async fn an_address_with_too_many_wrong_keys_is_refused(pool: PgPool) {
     let access = TENANTS.replace("failedLogins: 100000/s", "failedLogins: 2/h");
     let world = World::new(pool, &access).await;
     let post = async || {
-        let mut request = Request::post("/console/sign-in/key").header(header::HOST, "gateway");
+        let mut request = Request::post("/console/sign-in/key").header(header::HOST, "192.0.2.1");
         for (name, value) in FORM {
             request = request.header(name, value);
         }

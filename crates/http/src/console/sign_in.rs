@@ -11,7 +11,6 @@ use super::{
     form,
     layout::{Frame, Section, root},
     page::page,
-    refusal,
 };
 use crate::cookies::{self, SESSION, SIGN_IN};
 use sparkgate_metrics::metrics;
@@ -28,7 +27,7 @@ use sparkgate_web::{
 /// How many seconds a user has for the issuer's pages.
 const PATIENCE: u32 = 600;
 /// The page after a sign-in without another one.
-const FIRST: &str = "submissions";
+pub(super) const FIRST: &str = "submissions";
 /// Where the addresses of Spark UIs begin, below the console's root.
 const UIS: &str = "../v1/submissions/";
 /// The longest API key that the form takes, in characters.
@@ -37,7 +36,7 @@ const LONGEST_KEY: usize = 200;
 const LONGEST: usize = 2000;
 
 /// Returns an address relative to the console's root: that of one of its pages, or of a Spark UI; `None` for every other one.
-fn local(to: &str) -> Option<&str> {
+pub(super) fn local(to: &str) -> Option<&str> {
     let path = to.split(['?', '#']).next()?;
     let is_page = match path.strip_prefix(UIS) {
         Some(rest) => is_ui(rest),
@@ -91,50 +90,7 @@ pub(super) fn ways(path: &str, to: &str, ways: &SignInWays) -> Markup {
     }
 }
 
-/// Takes an API key, and begins a session. A refused one gets the form again.
-pub(super) async fn with_key(
-    State(state): State<AppState>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
-    if !is_of_own_page(&parts.headers) {
-        let detail = "Only a page of this gateway can sign in with an API key, in a browser that reaches it by HTTPS, or at \
-                      localhost: use the form of the page that you want to open.";
-        return Err(Problem::new(Code::Forbidden, detail));
-    }
-    let fields = form::read(&parts.headers, body).await?;
-    let to = local(form::field(&fields, "to")).unwrap_or(FIRST);
-    let authenticator = &state.service.authenticator;
-    let address = parts.extensions.get::<Peer>().map(Peer::client);
-    let earlier = cookies::session(&parts.headers, None).map(|(value, _)| value);
-    let from = Requester { address, request_id: text(&id) };
-    match authenticator.sign_in_with_key(form::field(&fields, "key"), earlier, from).await {
-        Ok(cookie) => {
-            // The page that has the form says how the browser reached it.
-            let origin = parts.headers.get(header::ORIGIN);
-            let is_https = origin.is_none_or(|origin| !origin.as_bytes().starts_with(b"http:"));
-            sent_to(&format!("../{to}"), [cookies::set(SESSION, &cookie, is_https, None)])
-        }
-        Err(why) => {
-            metrics().logins_refused.with([why.kind()]).inc();
-            let is_wrong = matches!(why, Unauthenticated::Invalid(_));
-            if let Some(Err(exceeded)) =
-                address.filter(|_| is_wrong).map(|address| authenticator.count_failed_login(address))
-            {
-                return Err(limited(&exceeded));
-            }
-            let problem = match &why {
-                Unauthenticated::Limited(exceeded) => return Err(limited(exceeded)),
-                Unauthenticated::Unavailable(_) => Problem::new(Code::AuthenticationUnavailable, sentence(&why)),
-                _ => Problem::new(Code::Unauthenticated, sentence(&why)),
-            };
-            Ok(refusal::not_signed_in(&problem, parts.uri.path(), to, &authenticator.sign_in_ways(), &id))
-        }
-    }
-}
-
-fn limited(exceeded: &Exceeded) -> Problem {
+pub(super) fn limited(exceeded: &Exceeded) -> Problem {
     Problem::new(Code::RateLimited, format!("{exceeded}; try again in a while."))
 }
 
@@ -245,7 +201,10 @@ fn farewell(state: &AppState, path: &str, onward: Option<&str>) -> Response {
 }
 
 /// Redirects with cookies. No cache may keep them.
-fn sent_to<const COUNT: usize>(location: &str, cookies: [Option<HeaderValue>; COUNT]) -> Result<Response, Problem> {
+pub(super) fn sent_to<const COUNT: usize>(
+    location: &str,
+    cookies: [Option<HeaderValue>; COUNT],
+) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(location).map_err(|_| unwritable())?;
     let headers = [
         (header::LOCATION, location),
@@ -273,7 +232,7 @@ fn problem(why: SignInError) -> Problem {
 }
 
 /// Writes an error as a sentence.
-fn sentence(why: &dyn std::error::Error) -> String {
+pub(super) fn sentence(why: &dyn std::error::Error) -> String {
     let text = why.to_string();
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

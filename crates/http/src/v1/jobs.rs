@@ -127,15 +127,17 @@ pub(crate) async fn find(
 ) -> Result<sparkgate_service::Job, Problem> {
     match state.service.submissions.job(caller, tenant, name).await? {
         JobAnswer::Found(job) => Ok(*job),
-        JobAnswer::Unknown => {
-            Err(Problem::new(Code::JobNotFound, format!("No submission that is kept has the name {name:?}.")))
-        }
+        JobAnswer::Unknown => Err(unknown(name)),
         JobAnswer::Ambiguous(tenants) => {
             let detail = format!("several tenants have a job of this name: {}", tenants.join(", "));
             let error = FieldError { parameter: Some("tenant".to_owned()), detail, pointer: None };
             Err(Problem::for_fields(Code::InvalidParameter, vec![error]))
         }
     }
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::new(Code::JobNotFound, format!("No submission that is kept has the name {name:?}."))
 }
 
 /// `{job}` of the path.
@@ -152,6 +154,8 @@ impl<S: Send + Sync> FromRequestParts<S> for JobName {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let part = part_of_path(parts, state, "job").await;
-        Ok(Self { job: percent_decode_str(&part).decode_utf8_lossy().into_owned() })
+        let job = percent_decode_str(&part).decode_utf8_lossy().into_owned();
+        // No name has a NUL character.
+        if job.contains('\0') { Err(unknown(&job)) } else { Ok(Self { job }) }
     }
 }

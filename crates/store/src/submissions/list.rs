@@ -33,7 +33,7 @@ impl Scoped {
     }
 
     /// Returns up to `limit` submissions that match a filter, starting before the number `before` if one is given. A page of a
-    /// filter that has criteria without an index looks at [`LOOKED_AT`] submissions at most, so it may have fewer, or none,
+    /// filter that has criteria without an index looks at 20,000 submissions at most, so it may have fewer, or none,
     /// although there are older ones. A row that can't be read is logged and skipped.
     pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
         let action = "listing submissions";
@@ -88,7 +88,7 @@ impl Scoped {
         Ok(count.unsigned_abs())
     }
 
-    /// Returns how many of the newest [`COUNTED`] submissions that match the criteria with an index are in each state, and match the
+    /// Returns how many of the newest 5,000 submissions that match the criteria with an index are in each state, and match the
     /// others.
     pub async fn count_states(&self, filter: &Filter) -> Result<StateCounts, Error> {
         let action = "counting the states of submissions";
