@@ -299,7 +299,7 @@ mod tests {
             "Usually:     APPLICATION_ERROR (1): ValueError: no\n",
             "Changed since driver-1 succeeded:\n  spark.executor.memory: 4g → –\n",
             "Size: spark.driver.memory=1024m: it is too large\n",
-            "  driver-1  FINISHED after 1m 30s, 2h ago\n",
+            "  driver-1  FINISHED after 1m 30s, 2h 2m ago\n",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
