@@ -37,7 +37,6 @@ impl Late {
         let late = self.store.report_late(ROUND, until).await?;
         for run in &late {
             metrics().late.with([text(&run.tenant)]).inc();
-            tracing::info!(submission = %run.id, attempt = run.attempt, tenant = %run.tenant, "late: {}", run.message);
         }
         if !late.is_empty() {
             self.wakeups.state_changed();

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use super::{
     deadlines::IN_WORDS,
     error::{Error, within},
+    state_log::LoggedChange,
     store::Store,
 };
-use sparkgate_submission::LATE;
+use sparkgate_submission::{LATE, State};
 
 /// A run that was reported because it takes longer than expected.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -86,6 +87,22 @@ impl Store {
              SELECT id, attempt, tenant, 'still running: ' || why AS message FROM running"
         );
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).bind(believed_until);
-        within("reporting late runs", statement.fetch_all(&self.patient)).await
+        let late: Vec<LateRun> = within("reporting late runs", statement.fetch_all(&self.patient)).await?;
+        for LateRun { id, attempt, tenant, message } in &late {
+            let running = State::Running.as_str();
+            let (from, exit_code, reason, message) = (Some(running), None, Some(LATE), Some(message.as_str()));
+            LoggedChange {
+                submission: id,
+                tenant,
+                attempt: *attempt,
+                from,
+                state: running,
+                exit_code,
+                reason,
+                message,
+            }
+            .log();
+        }
+        Ok(late)
     }
 }
