@@ -57,13 +57,10 @@ pub(crate) async fn authenticate(
     let headers = request.headers();
     // Clients of Livy, and Airflow's HTTP provider, send a token as a password.
     let password = password(headers);
-    let session = match authenticator.sign_in_ways().are_none() {
-        true => None,
-        false => {
-            let is_https = authenticator.is_https();
-            session_cookie::read_session(request.method(), headers, (&face, route.session), is_https)
-        }
-    };
+    let is_https = authenticator.is_https();
+    let session = session_cookie::read_session(request.method(), headers, (&face, route.session), is_https);
+    // Only requests with such a cookie have to know the ways to sign in.
+    let session = session.filter(|_| !authenticator.sign_in_ways().are_none());
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),

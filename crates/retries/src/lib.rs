@@ -8,44 +8,55 @@ mod nodes;
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+
 use sparkgate_cluster::{Manifest, Overlay};
 use sparkgate_common::error::Error;
 use sparkgate_core::{
     judgement::refusal_of_changed,
-    ports::{Attempt, LaunchChange, NoLaunch, Resolution},
+    ports::{Attachment, Attempt, LaunchChange, NoLaunch, Resolution, Step},
 };
 use sparkgate_store::{EarlierAttempt, Store};
 use sparkgate_tenancy::access_file::AccessFile;
 
-pub use memory::Growth;
-pub use nodes::AfterNodeLoss;
-
-/// Makes the changes of a feature in the objects of an attempt.
-#[derive(Clone)]
-pub struct Changes {
+/// A feature that changes the objects of later attempts.
+pub struct LaterAttempts {
     store: Store,
     access: Arc<AccessFile>,
+    rule: Rule,
 }
 
-impl Changes {
-    pub fn new(store: Store, access: Arc<AccessFile>) -> Self {
-        Self { store, access }
-    }
+/// What a feature changes.
+#[derive(Clone, Copy)]
+struct Rule {
+    /// The feature, in the record of a launch.
+    name: &'static str,
+    /// What the names of the properties have by which a submission asks for it.
+    property: &'static str,
+    /// Derives the change of an attempt from the ones before it and its stored objects.
+    overlay: fn(&[EarlierAttempt], &Manifest) -> Result<Overlay, NoLaunch>,
+}
 
-    /// Returns whether earlier attempts may change this one: there are some, and the driver has a property with this text in its name.
-    fn may_follow(attempt: &Attempt<'_>, manifest: &Manifest, property: &str) -> bool {
+impl Attachment for LaterAttempts {
+    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
         // The properties of the driver are in the last object.
-        attempt.number > 1 && manifest.beside.last().is_some_and(|object| object.get().contains(property))
+        let asks = |manifest: &Manifest| {
+            manifest.beside.last().is_some_and(|object| object.get().contains(self.rule.property))
+        };
+        (attempt.number > 1 && asks(manifest)).then(|| self.change(attempt, manifest).boxed())
+    }
+}
+
+impl LaterAttempts {
+    /// Returns the features, in the order in which they change an attempt.
+    pub fn all(store: &Store, access: &Arc<AccessFile>) -> [Arc<dyn Attachment>; 2] {
+        [memory::RULE, nodes::RULE]
+            .map(|rule| Arc::new(Self { store: store.clone(), access: access.clone(), rule }) as Arc<dyn Attachment>)
     }
 
-    /// Makes the change that `overlay` derives from the earlier attempts, or the recorded one, if the launch was tried before.
-    async fn make(
-        &self,
-        by: &'static str,
-        attempt: &Attempt<'_>,
-        manifest: &mut Manifest,
-        overlay: impl Fn(&[EarlierAttempt], &Manifest) -> Result<Overlay, NoLaunch> + Send,
-    ) -> Result<Resolution, Error> {
+    /// Makes the change that follows from the earlier attempts, or the recorded one, if the launch was tried before.
+    async fn change(&self, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Resolution, Error> {
+        let by = self.rule.name;
         let (earlier, recorded) = self.store.earlier_attempts(attempt.id, attempt.number).await?;
         let recorded = recorded.as_ref().and_then(|changes| {
             let change = changes.as_array()?.iter().find(|change| change["by"] == by)?;
@@ -57,7 +68,7 @@ impl Changes {
             Some(overlay) => overlay,
             // Its objects exist without a change.
             None if attempt.is_begun => return Ok(Resolution::Ready),
-            None => match overlay(&earlier, manifest) {
+            None => match (self.rule.overlay)(&earlier, manifest) {
                 Ok(overlay) => overlay,
                 Err(why) => return Ok(Resolution::Refused(why)),
             },

@@ -2,46 +2,21 @@
 
 mod rule;
 
-use futures::FutureExt;
-
 use sparkgate_cluster::{Manifest, Overlay};
-use sparkgate_core::{
-    judgement::executors_of,
-    ports::{Attachment, Attempt, NoLaunch, Resolution, Step},
-};
+use sparkgate_core::{judgement::executors_of, ports::NoLaunch};
 use sparkgate_policy::ExecutorMemory;
 use sparkgate_requests::options::again::{MemoryGrowth, RETRIES};
 use sparkgate_spark::{SparkVersion, sizes};
 use sparkgate_store::{EarlierAttempt, FullMemory, MemoryFailure};
 use sparkgate_submission::MEMORY_MAX;
 
-use crate::Changes;
+use crate::Rule;
 use rule::Memory;
 
-/// The feature, in the record of a launch.
-const NAME: &str = "memoryGrowth";
+/// More memory.
+pub(crate) const RULE: Rule = Rule { name: "memoryGrowth", property: RETRIES, overlay };
 const MIB: i64 = 1 << 20;
-/// The heap of a driver without `spark.driver.memory`.
-const DEFAULT_HEAP: i64 = 1024;
 const DRIVER_MEMORY: &str = "spark.driver.memory";
-
-/// The feature.
-pub struct Growth {
-    changes: Changes,
-}
-
-impl Growth {
-    pub fn new(changes: Changes) -> Self {
-        Self { changes }
-    }
-}
-
-impl Attachment for Growth {
-    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
-        let asks = Changes::may_follow(attempt, manifest, RETRIES);
-        asks.then(|| self.changes.make(NAME, attempt, manifest, overlay).boxed())
-    }
-}
 
 /// Returns what an attempt gets beyond its stored objects, after these failures.
 ///
@@ -55,7 +30,7 @@ fn overlay(earlier: &[EarlierAttempt], manifest: &Manifest) -> Result<Overlay, N
     let mut overlay = Overlay::default();
     let total = manifest.driver_request("memory")?.map(|memory| memory.units() / MIB);
     let heap = properties.get(DRIVER_MEMORY).and_then(|text| sizes::mib(text, SparkVersion::V4_3));
-    let heap = heap.unwrap_or(DEFAULT_HEAP);
+    let heap = heap.unwrap_or(sizes::DEFAULT_HEAP_MIB);
     let driver = Memory { heap, rest: total.unwrap_or(heap).saturating_sub(heap) };
     if let Some(Memory { heap, rest }) = grown("driver", driver, failures, |failure| failure.driver, &growth)? {
         overlay.driver_resources.insert("memory".to_owned(), format!("{}Mi", heap.saturating_add(rest)));

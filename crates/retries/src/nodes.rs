@@ -1,36 +1,16 @@
 //! Other nodes for the attempts after one that the cluster ended, where a submission asks for it by `afterNodeLoss`: the second attempt
 //! of a driver on a spot node that was reclaimed runs on an on-demand node.
 
-use futures::FutureExt;
-
 use sparkgate_cluster::{Manifest, Overlay};
-use sparkgate_core::ports::{Attachment, Attempt, NoLaunch, Resolution, Step};
-use sparkgate_requests::options::again::{self, AFTER_NODE_LOSS};
+use sparkgate_core::ports::NoLaunch;
+use sparkgate_requests::options::again::{AFTER_NODE_LOSS, AfterNodeLoss};
 use sparkgate_store::EarlierAttempt;
 use sparkgate_submission::{FailureCode, RetryKind};
 
-use crate::Changes;
+use crate::Rule;
 
-/// The feature, in the record of a launch.
-const NAME: &str = "afterNodeLoss";
-
-/// The feature.
-pub struct AfterNodeLoss {
-    changes: Changes,
-}
-
-impl AfterNodeLoss {
-    pub fn new(changes: Changes) -> Self {
-        Self { changes }
-    }
-}
-
-impl Attachment for AfterNodeLoss {
-    fn resolve<'a>(&'a self, attempt: &'a Attempt<'a>, manifest: &'a mut Manifest) -> Step<'a, Resolution> {
-        let asks = Changes::may_follow(attempt, manifest, AFTER_NODE_LOSS);
-        asks.then(|| self.changes.make(NAME, attempt, manifest, overlay).boxed())
-    }
-}
+/// Other nodes.
+pub(crate) const RULE: Rule = Rule { name: "afterNodeLoss", property: AFTER_NODE_LOSS, overlay };
 
 /// Returns what an attempt gets after these: other nodes, once the cluster ended one of them.
 fn overlay(earlier: &[EarlierAttempt], manifest: &Manifest) -> Result<Overlay, NoLaunch> {
@@ -38,7 +18,7 @@ fn overlay(earlier: &[EarlierAttempt], manifest: &Manifest) -> Result<Overlay, N
         |attempt: &EarlierAttempt| attempt.code.and_then(FailureCode::retry_kind) == Some(RetryKind::Infrastructure);
     let mut overlay = Overlay::default();
     if earlier.iter().any(by_cluster) {
-        overlay.node_selector = again::AfterNodeLoss::of_driver(&manifest.properties()?).node_selector;
+        overlay.node_selector = AfterNodeLoss::of_driver(&manifest.properties()?).node_selector;
     }
     Ok(overlay)
 }

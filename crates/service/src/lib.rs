@@ -24,7 +24,7 @@ use sparkgate_core::{
 };
 use sparkgate_kueue::Kueue;
 use sparkgate_late::Late;
-use sparkgate_retries::{Changes, Growth};
+use sparkgate_retries::LaterAttempts;
 use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
@@ -211,13 +211,11 @@ impl Service {
             Connect::new(store.clone(), cluster.clone(), installation.clone(), wakeups.clone(), connect, closing);
         let connect = Arc::new(connect);
         let rules = Arc::new(Rules::new(access.clone(), store.clone()));
-        let changes = Changes::new(store.clone(), access.clone());
-        let growth = Arc::new(Growth::new(changes.clone()));
-        let nodes = Arc::new(sparkgate_retries::AfterNodeLoss::new(changes));
         // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what later
         // attempts get.
-        let attachments: Vec<Arc<dyn Attachment>> =
-            vec![rules, queues.clone(), growth, nodes, kueue.clone(), files.clone(), webhooks.clone(), connect.clone()];
+        let mut attachments: Vec<Arc<dyn Attachment>> = vec![rules, queues.clone()];
+        attachments.extend(LaterAttempts::all(&store, &access));
+        attachments.extend([kueue.clone() as Arc<dyn Attachment>, files.clone(), webhooks.clone(), connect.clone()]);
         let attachments = Arc::new(Attachments::new(attachments));
         let launcher = Launcher::new(
             store.clone(),

@@ -1,3 +1,7 @@
 //! Sizes and numbers of properties, as Spark reads them.
 
 pub use crate::conf::{bytes, double, mib};
+
+/// The heap of a driver or an executor without `spark.driver.memory` or `spark.executor.memory`, in MiB (`DRIVER_MEMORY`,
+/// `EXECUTOR_MEMORY`).
+pub const DEFAULT_HEAP_MIB: i64 = 1024;

@@ -17,7 +17,7 @@ const MOST_RUNS: u32 = 10;
 const LEAST_RUNS: usize = 3;
 const MIB: u64 = 1 << 20;
 /// Spark's own default, in MiB.
-const DEFAULT_HEAP: u64 = 1024;
+const DEFAULT_HEAP: u64 = sizes::DEFAULT_HEAP_MIB.unsigned_abs();
 /// What is suggested beyond the peak, and the step that it is rounded up to, in MiB.
 const HEADROOM: f64 = 1.3;
 const STEP: u64 = 256;

@@ -42,6 +42,12 @@ pub struct NewBrowserSession {
 /// The condition that a session hasn't ended.
 const LASTS: &str = "expires_at > clock_timestamp() AND last_used_at + idle > clock_timestamp()";
 
+/// Returns the query of an audit entry about the session that a part of the statement has.
+fn entry_from(part: &str) -> String {
+    let way = "CASE issuer WHEN 'key' THEN 'API key' ELSE 'issuer ' || issuer END";
+    format!("SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, {way} AS detail FROM {part}")
+}
+
 impl Store {
     /// Stores a new session with an entry of the audit. It replaces the session `earlier` of the same browser, and some of those
     /// that have ended are deleted.
@@ -64,8 +70,8 @@ impl Store {
         query.push(", ").push_bind(&new.sealed).push(", make_interval(secs => ").push_bind(new.idle.as_secs_f64());
         query.push("), clock_timestamp() + make_interval(secs => ").push_bind(new.lifetime.as_secs_f64());
         query.push(")) RETURNING issuer)");
-        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, CASE issuer WHEN 'key' THEN 'API key' ELSE 'issuer ' || issuer END AS detail FROM new";
-        push_entries(&mut query, Some(actor), "sign-in", entry);
+        let entry = entry_from("new");
+        push_entries(&mut query, Some(actor), "sign-in", &entry);
         query.push(" SELECT count(*)").push(self.written(Some(actor))).push(" FROM new");
         let mut connection = self.connection(action).await?;
         let created = query.build_query_as().fetch_one(&mut *connection);
@@ -142,8 +148,8 @@ impl Store {
         let action = "ending the session of a browser";
         let mut query = QueryBuilder::new("WITH ended AS (DELETE FROM browser_sessions WHERE id = ");
         query.push_bind(id.as_slice()).push(" RETURNING issuer)");
-        let entry = "SELECT NULL::text AS tenant, NULL::text AS id, 'allowed' AS verdict, CASE issuer WHEN 'key' THEN 'API key' ELSE 'issuer ' || issuer END AS detail FROM ended";
-        push_entries(&mut query, actor, "sign-out", entry);
+        let entry = entry_from("ended");
+        push_entries(&mut query, actor, "sign-out", &entry);
         query.push(" SELECT count(*)").push(self.written(actor)).push(" FROM ended");
         let mut connection = self.connection(action).await?;
         let ended = query.build_query_as().fetch_one(&mut *connection);

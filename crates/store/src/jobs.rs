@@ -118,7 +118,7 @@ impl Scoped {
         query.push(" ORDER BY s.number DESC LIMIT ").push_bind(i64::from(JOBS_OF));
         query.push("), jobs AS (SELECT tenant, name, max(number) AS last");
         if filter.is_failing {
-            let ends = State::ALL.into_iter().filter(|state| state.is_terminal() && *state != State::Killed);
+            let ends = State::FAILED.into_iter().chain([State::Finished]);
             query.push(", (array_agg(state ORDER BY number DESC) FILTER (WHERE state = ANY(");
             query.push_bind(words(ends)).push(")))[1] AS ended");
         }

@@ -72,8 +72,8 @@ impl Store {
                  WHERE late_at <= now() AND now() <= $2 ORDER BY late_at LIMIT $1 FOR UPDATE SKIP LOCKED
              ), running AS (
                  -- The end of an attempt waits, so that its event follows this one.
-                 SELECT s.id, s.attempt, s.tenant, CASE WHEN runs IS NULL THEN {IN_WORDS} || ' were expected'
-                     ELSE 'three times as long as the last runs of its name: ' || {IN_WORDS} || ' is the median of ' || runs END AS why
+                 SELECT s.id, s.attempt, s.tenant, 'still running: ' || CASE WHEN runs IS NULL THEN {IN_WORDS} || ' were expected'
+                     ELSE 'three times as long as the last runs of its name: ' || {IN_WORDS} || ' is the median of ' || runs END AS message
                  FROM due JOIN submissions s ON s.id = submission_id AND s.attempt = due.attempt
                  WHERE s.state = 'RUNNING' FOR NO KEY UPDATE OF s
              ), reported AS (
@@ -82,9 +82,9 @@ impl Store {
                  WHERE e.submission_id = due.submission_id AND e.attempt = due.attempt
              ), logged AS (
                  INSERT INTO submission_events (submission_id, attempt, state, reason, message)
-                 SELECT id, attempt, 'RUNNING', '{LATE}', 'still running: ' || why FROM running
+                 SELECT id, attempt, 'RUNNING', '{LATE}', message FROM running
              )
-             SELECT id, attempt, tenant, 'still running: ' || why AS message FROM running"
+             SELECT id, attempt, tenant, message FROM running"
         );
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).bind(believed_until);
         let late: Vec<LateRun> = within("reporting late runs", statement.fetch_all(&self.patient)).await?;

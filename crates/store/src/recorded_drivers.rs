@@ -21,7 +21,6 @@ pub struct RecordedDriver {
 /// The pod of a driver whose end was recorded a short while ago.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct RecentEnd {
-    pub id: String,
     pub namespace: String,
     pub pod: String,
     pub pod_uid: String,
@@ -37,7 +36,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<RecentEnd>, Error> {
         let statement = sqlx::query_as(
-            "SELECT id, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid FROM submissions
+            "SELECT namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid FROM submissions
              WHERE finished_at > now() - make_interval(secs => $2) AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL
                AND ($1::text IS NULL OR namespace = $1)
              ORDER BY finished_at DESC LIMIT $3",

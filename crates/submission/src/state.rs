@@ -55,6 +55,14 @@ impl State {
         }
     }
 
+    /// The ends of submissions that failed: neither success nor a kill.
+    pub const FAILED: [Self; 3] = [Self::Failed, Self::Error, Self::Lost];
+
+    /// Returns whether it is the end of a submission that failed.
+    pub fn is_failure(self) -> bool {
+        Self::FAILED.contains(&self)
+    }
+
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Killed | Self::Error | Self::Lost)
     }

@@ -141,7 +141,7 @@ async fn a_row_says_why_it_failed_whose_it_is_and_what_it_is_labelled(pool: PgPo
     let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', finished_at = now(), \
                   message = 'the driver exited with code 1 (Error): ValueError: no such column: x'";
     site.set(&ids[0], &format!("{failed}, {labels}")).await;
-    site.set(&ids[1], "owner = 'somebody'").await;
+    site.set(&ids[1], "owner = 'carol'").await;
     let body = site.page("/console/submissions").await.body;
     let rows: Vec<&str> = body.split("<tr id=").skip(1).collect();
     assert!(
@@ -158,7 +158,7 @@ async fn a_row_says_why_it_failed_whose_it_is_and_what_it_is_labelled(pool: PgPo
         "{}",
         rows[0]
     );
-    assert!(rows[1].contains("<span class=\"owner\" title=\"Owner\"><bdi>somebody</bdi></span>"), "{}", rows[1]);
+    assert!(rows[1].contains("<span class=\"owner\" title=\"Owner\"><bdi>carol</bdi></span>"), "{}", rows[1]);
     for (tab, count) in [("All", 3), ("Waiting", 2), ("Failed", 1), ("Finished", 0)] {
         assert!(body.contains(&format!("{tab} <span class=\"count\">{count}</span>")), "{tab}: {body}");
     }

@@ -149,7 +149,7 @@ impl List {
 
     fn call(&self, now: DateTime<Utc>, cursor: Option<&str>) -> Call {
         let mut call = Call::get(ACTION, &["submissions"]).query("limit", if self.all { PAGE } else { self.limit });
-        let failed = FAILED.iter().map(|state| state.as_str().to_owned()).filter(|_| self.failed);
+        let failed = State::FAILED.iter().map(|state| state.as_str().to_owned()).filter(|_| self.failed);
         for state in self.state.iter().map(|state| state.to_ascii_uppercase()).chain(failed) {
             call = call.query("state", state);
         }
@@ -178,8 +178,6 @@ fn read(item: &RawValue) -> Result<Submission, Error> {
     document::read(ACTION, item.get().as_bytes())
 }
 
-/// The states of failed submissions.
-const FAILED: [State; 3] = [State::Failed, State::Error, State::Lost];
 /// The longest reason in a list that isn't wide, in characters.
 const REASON: usize = 100;
 

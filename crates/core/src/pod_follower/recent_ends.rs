@@ -42,7 +42,7 @@ impl PodFollower {
     pub async fn finish_recent_ends(&self, namespace: Option<&str>) -> Result<usize, Error> {
         let mut ends = self.store.recent_ends(namespace, AGE, MOST).await?;
         ends.retain(|end| !end.pod.is_empty());
-        let remove = |RecentEnd { namespace, pod, pod_uid, .. }: RecentEnd| async move {
+        let remove = |RecentEnd { namespace, pod, pod_uid }: RecentEnd| async move {
             self.cluster.remove_finalizer(&namespace, &pod, &pod_uid).await
         };
         let removed: Vec<_> = stream::iter(ends).map(remove).buffer_unordered(AT_ONCE).collect().await;

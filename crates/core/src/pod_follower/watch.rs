@@ -103,8 +103,8 @@ impl PodFollower {
         let _ended_drivers = self.ended_drivers.begin(scope);
         let (follower, namespace) = (self.clone(), scope.map(str::to_owned));
         let dependants = async move {
-            follower.keep_finishing_recent_ends(namespace.as_deref()).await;
-            follower.keep_ending_dependants(namespace.as_deref()).await;
+            let namespace = namespace.as_deref();
+            tokio::join!(follower.keep_finishing_recent_ends(namespace), follower.keep_ending_dependants(namespace))
         };
         let _dependants = AbortOnDropHandle::new(tokio::spawn(dependants));
         let mut observations = self.watch_pods(scope, position).ready_chunks(BATCH);

@@ -45,7 +45,7 @@ pub struct ChangedSince {
     pub success: SubmissionId,
     /// The newest run, which failed.
     pub failure: SubmissionId,
-    /// The parts of the request that differ; `here` is that of the failure.
+    /// The parts of the request that differ; `here` is that of the success.
     pub differences: Vec<Difference>,
 }
 
@@ -106,11 +106,11 @@ impl Submissions {
     /// # Errors
     /// The database doesn't answer.
     pub async fn changed_since_success(&self, caller: &Session, job: &Job) -> Result<Option<ChangedSince>, Error> {
-        let newest = job.runs.iter().find(|run| run.state.is_terminal() && run.state != State::Killed);
-        let Some(failure) = newest.filter(|run| run.state != State::Finished) else { return Ok(None) };
-        let Some(success) = job.runs.iter().find(|run| run.state == State::Finished) else { return Ok(None) };
-        let (here, there) = tokio::try_join!(self.request(caller, &failure.id), self.request(caller, &success.id))?;
-        let differences = differences(&here.unwrap_or(Value::Null), &there.unwrap_or(Value::Null));
+        let mut ended = job.runs.iter().filter(|run| run.state == State::Finished || run.state.is_failure());
+        let Some(failure) = ended.next().filter(|run| run.state.is_failure()) else { return Ok(None) };
+        let Some(success) = ended.find(|run| run.state == State::Finished) else { return Ok(None) };
+        let (before, after) = tokio::try_join!(self.request(caller, &success.id), self.request(caller, &failure.id))?;
+        let differences = differences(&before.unwrap_or(Value::Null), &after.unwrap_or(Value::Null));
         Ok(Some(ChangedSince { success: success.id.clone(), failure: failure.id.clone(), differences }))
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
-use super::text::duration;
+use super::text::{duration, took};
 use sparkgate_service::{Event, ExecutorCounts, HourCount, JobRun, StartupStep};
 use sparkgate_submission::{ExecutorRecord, State};
 
@@ -181,22 +181,21 @@ pub(super) fn durations(runs: &[JobRun]) -> Markup {
         return html! {};
     }
     let width = WIDTH / runs.len().max(20) as f64;
-    let in_words = |seconds: f64| duration(TimeDelta::milliseconds((seconds * 1000.0) as i64));
     html! {
         figure.chart {
             svg viewBox={ "0 0 " (WIDTH) " 60" } preserveAspectRatio="none" role="img"
-                aria-label={ "Durations of the last runs, " (in_words(most)) " at most" } {
+                aria-label={ "Durations of the last runs, " (took(most)) " at most" } {
                 @for (place, run) in runs.iter().enumerate() {
                     @if let Some(seconds) = run.seconds() {
                         @let height = (58.0 * seconds / most).max(1.0);
                         rect class=(run.state.as_str().to_lowercase()) x=(number(WIDTH - width * (place as f64 + 0.9))) y=(number(60.0 - height))
                             width=(number(width * 0.8)) height=(number(height)) {
-                            title { (run.state.as_str()) " after " (in_words(seconds)) }
+                            title { (run.state.as_str()) " after " (took(seconds)) }
                         }
                     }
                 }
             }
-            figcaption { span { "earlier" } span { (in_words(most)) " at most" } span { "now" } }
+            figcaption { span { "earlier" } span { (took(most)) " at most" } span { "now" } }
         }
     }
 }

@@ -71,10 +71,6 @@ pub(super) fn compared(comparison: &Comparison) -> Markup {
     if runs.is_empty() && with.is_none() {
         return html! {};
     }
-    let value = |value: &Option<String>| match value {
-        Some(value) => word(value),
-        None => html! { span.quiet { "–" } },
-    };
     html! {
         section #compare {
             h2 { "Compare with another run" }
@@ -93,19 +89,30 @@ pub(super) fn compared(comparison: &Comparison) -> Markup {
                     @if let Some(run) = runs.iter().find(|run| run.id == *with) { " " (badge(run.state)) " accepted " (moment(run.created_at)) }
                 }
                 @if found.is_empty() { p { "Both requests are the same." } } @else {
-                    div.scroll tabindex="0" role="region" aria-label="Differences" {
-                        table.plain.properties {
-                            thead { tr { th scope="col" { "Part" } th scope="col" { "This run" } th scope="col" { "The other run" } } }
-                            tbody {
-                                @for Difference { part, here, there } in found {
-                                    tr { th scope="row" { (word(part)) } td { (value(here)) } td { (value(there)) } }
-                                }
-                            }
-                        }
-                    }
+                    (table(found, "Differences", ["This run", "The other run"]))
                 }
             }
             @else { p.quiet { "The newest runs of this name, other than " code { (id) } "." } }
+        }
+    }
+}
+
+/// Shows the parts that differ, with their values under these titles.
+pub(super) fn table(found: &[Difference], label: &str, [here, there]: [&str; 2]) -> Markup {
+    let value = |value: &Option<String>| match value {
+        Some(value) => word(value),
+        None => html! { span.quiet { "–" } },
+    };
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table.plain.properties {
+                thead { tr { th scope="col" { "Part" } th scope="col" { (here) } th scope="col" { (there) } } }
+                tbody {
+                    @for Difference { part, here, there } in found {
+                        tr { th scope="row" { (word(part)) } td { (value(here)) } td { (value(there)) } }
+                    }
+                }
+            }
         }
     }
 }

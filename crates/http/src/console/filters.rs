@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[State]); 6] = [
     ("All", &[]),
     ("Waiting", &[State::Queued, State::Launching, State::Pending]),
     ("Running", &[State::Running, State::Killing]),
-    ("Failed", &[State::Failed, State::Error, State::Lost]),
+    ("Failed", &State::FAILED),
     ("Killed", &[State::Killed]),
     ("Finished", &[State::Finished]),
 ];

@@ -1,18 +1,17 @@
 //! Jobs: all runs of a name. The list, with the last runs of each as squares, and one job.
 
 use axum::{extract::State, http::Uri, response::Response};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 
 use super::{
-    chart, form,
+    chart, compare, form,
     layout::{Frame, Section, badge, facts, root, word},
     page::page,
-    text::{ago, cut, duration, moment},
+    text::{ago, cut, duration, moment, took},
 };
-use crate::v1::jobs::{self, JobName, JobQuery};
+use crate::v1::jobs::{self, JobName, JobQuery, TenantQuery};
 use sparkgate_service::{Advice, ChangedSince, FailureReason, Job, JobRun, Session};
 use sparkgate_submission::State as SubmissionState;
 use sparkgate_web::{problem::Problem, query, session::Caller, state::AppState};
@@ -124,10 +123,6 @@ fn strip(runs: &[JobRun], folder: &str) -> Markup {
     }
 }
 
-fn took(seconds: f64) -> String {
-    duration(TimeDelta::milliseconds((seconds * 1000.0) as i64))
-}
-
 fn rate(job: &Job) -> Markup {
     let (succeeded, all) = (job.history.succeeded, job.history.succeeded + job.history.failed);
     html! { @if all > 0 { span title={ (succeeded) " of " (all) } { (format!("{:.0} %", 100.0 * succeeded as f64 / all as f64)) } } }
@@ -152,13 +147,6 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The parameters of a job's page.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct JobPageQuery {
-    tenant: Option<String>,
-}
-
 /// Shows a job.
 pub(super) async fn show(
     State(state): State<AppState>,
@@ -166,8 +154,8 @@ pub(super) async fn show(
     JobName { job }: JobName,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query: JobPageQuery = query::read(&form::filled(uri.query().unwrap_or_default()))?;
-    let job = jobs::find(&state, &caller, query.tenant.as_deref(), &job).await?;
+    let TenantQuery { tenant } = query::read(&form::filled(uri.query().unwrap_or_default()))?;
+    let job = jobs::find(&state, &caller, tenant.as_deref(), &job).await?;
     let changed = state.service.submissions.changed_since_success(&caller, &job).await?;
     let advice = state.service.spark_ui.advice(&caller, &job.tenant, &job.name).await?;
     let content = content(&job, changed.as_ref(), &advice, &root(uri.path()), Utc::now());
@@ -223,10 +211,6 @@ fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &
 
 /// Shows what has changed since the last success.
 fn changes(changed: &ChangedSince, submissions: &str) -> Markup {
-    let value = |value: &Option<String>| match value {
-        Some(value) => word(value),
-        None => html! { span.quiet { "–" } },
-    };
     html! {
         section {
             h2 { "Changed since it last succeeded" }
@@ -235,14 +219,7 @@ fn changes(changed: &ChangedSince, submissions: &str) -> Markup {
                 a href={ (submissions) (changed.failure) } { (changed.failure) } " failed."
             }
             @if changed.differences.is_empty() { p { "Both requests are the same: look at the data, the image and the cluster." } } @else {
-                div.scroll tabindex="0" role="region" aria-label="Changes" { table.plain.properties {
-                    thead { tr { th scope="col" { "Part" } th scope="col" { "When it succeeded" } th scope="col" { "When it failed" } } }
-                    tbody {
-                        @for one in &changed.differences {
-                            tr { th scope="row" { (word(&one.part)) } td { (value(&one.there)) } td { (value(&one.here)) } }
-                        }
-                    }
-                } }
+                (compare::table(&changed.differences, "Changes", ["When it succeeded", "When it failed"]))
             }
         }
     }

@@ -8,7 +8,7 @@ use axum::{
 
 use super::{
     form, refusal,
-    sign_in::{FIRST, limited, local, sent_to, sentence},
+    sign_in::{FIRST, count_failed, limited, local, sent_to, sentence},
 };
 use crate::cookies::{self, SESSION};
 use sparkgate_metrics::metrics;
@@ -48,11 +48,8 @@ pub(super) async fn begin(
         }
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
-            let is_wrong = matches!(why, Unauthenticated::Invalid(_));
-            if let Some(Err(exceeded)) =
-                address.filter(|_| is_wrong).map(|address| authenticator.count_failed_login(address))
-            {
-                return Err(limited(&exceeded));
+            if matches!(why, Unauthenticated::Invalid(_)) {
+                count_failed(authenticator, address)?;
             }
             let problem = match &why {
                 Unauthenticated::Limited(exceeded) => return Err(limited(exceeded)),

@@ -1,5 +1,7 @@
 //! Sign-in and sign-out of browsers. These paths need no caller.
 
+use std::net::IpAddr;
+
 use axum::{
     extract::{Extension, Request, State},
     http::{HeaderValue, StatusCode, Uri, header},
@@ -15,7 +17,9 @@ use super::{
 use crate::cookies::{self, SESSION, SIGN_IN};
 use sparkgate_metrics::metrics;
 use sparkgate_server::Peer;
-use sparkgate_service::{Exceeded, Requester, SignInAnswer, SignInError, SignInWays, SignedIn, Unauthenticated};
+use sparkgate_service::{
+    Authenticator, Exceeded, Requester, SignInAnswer, SignInError, SignInWays, SignedIn, Unauthenticated,
+};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
     fetch_metadata::is_of_own_page,
@@ -90,6 +94,15 @@ pub(super) fn ways(path: &str, to: &str, ways: &SignInWays) -> Markup {
     }
 }
 
+/// Counts a sign-in that failed.
+///
+/// # Errors
+/// There were too many from this address.
+pub(super) fn count_failed(authenticator: &Authenticator, address: Option<IpAddr>) -> Result<(), Problem> {
+    let Some(address) = address else { return Ok(()) };
+    authenticator.count_failed_login(address).map_err(|exceeded| limited(&exceeded))
+}
+
 pub(super) fn limited(exceeded: &Exceeded) -> Problem {
     Problem::new(Code::RateLimited, format!("{exceeded}; try again in a while."))
 }
@@ -136,10 +149,8 @@ pub(super) async fn callback(
             let is_away = matches!(why, SignInError::Unavailable(_));
             let kind = if is_away { "unavailable" } else { "invalid" };
             metrics().logins_refused.with([kind]).inc();
-            if let Some(Err(exceeded)) =
-                address.filter(|_| !is_away).map(|address| authenticator.count_failed_login(address))
-            {
-                return Err(limited(&exceeded));
+            if !is_away {
+                count_failed(authenticator, address)?;
             }
             return Err(problem(why));
         }

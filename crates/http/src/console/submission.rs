@@ -1,7 +1,7 @@
 //! One submission: its state, why it waits or failed, and all that is known of its run.
 
 use axum::{extract::State, http::Uri, response::Response};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
     layout::{Frame, Live, Section, badge, facts, word},
     page::page,
     spark,
-    text::{ago, amount, cut, duration, lasted, moment, without_colours},
+    text::{ago, amount, cut, lasted, moment, took, without_colours},
     waiting,
 };
 use crate::{
@@ -133,7 +133,7 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
         div #state data-live {
             @if let Some(why) = why { (reason(why, is_over, id, now)) }
             @if let Some(late) = details.late.as_ref().filter(|_| !is_over) {
-                p.quiet { "Late: " (duration(TimeDelta::seconds(late.seconds.into()))) " were expected"
+                p.quiet { "Late: " (took(late.seconds.into())) " were expected"
                     @if let Some(runs) = late.runs { ", the median of the last " (runs) " runs of its name" } "." }
             }
             @if let Some(waiting) = waiting {

@@ -119,6 +119,11 @@ pub(super) fn duration(time: TimeDelta) -> String {
     }
 }
 
+/// Returns a time in seconds in two units at most.
+pub(super) fn took(seconds: f64) -> String {
+    duration(TimeDelta::milliseconds((seconds * 1000.0) as i64))
+}
+
 /// Returns an exact decimal number divided by `unit`, with two digits after the point.
 pub(super) fn amount(number: &str, unit: f64) -> String {
     // What is no number is shown as it is.

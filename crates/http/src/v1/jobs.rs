@@ -89,9 +89,9 @@ pub(crate) async fn page(
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct TenantQuery {
+pub(crate) struct TenantQuery {
     /// The tenant, if several that the caller may see have a job of this name.
-    tenant: Option<String>,
+    pub(crate) tenant: Option<String>,
 }
 
 /// Get a job

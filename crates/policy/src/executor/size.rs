@@ -2,7 +2,10 @@
 //! be. Where Spark's releases differ, the larger result counts.
 
 use serde_json::{Map, Value, json};
-use sparkgate_spark::{SparkVersion, sizes};
+use sparkgate_spark::{
+    SparkVersion,
+    sizes::{self, DEFAULT_HEAP_MIB},
+};
 
 use super::object;
 use crate::judged::Judged;
@@ -10,7 +13,6 @@ use crate::judged::Judged;
 /// The release whose grammar of sizes has all units.
 const GRAMMAR: SparkVersion = SparkVersion::V4_3;
 const MIN_OVERHEAD_MIB: i64 = 384;
-const DEFAULT_HEAP_MIB: i64 = 1024;
 const DEFAULT_INSTANCES: u64 = 2;
 const INSTANCES: &str = "spark.executor.instances";
 pub(super) const DYNAMIC: &str = "spark.dynamicAllocation.enabled";

@@ -41,7 +41,7 @@ impl JobHistory {
     pub(super) fn of(runs: &[JobRun]) -> Self {
         let ended_at = |run: &JobRun| (run.id.clone(), run.finished_at.unwrap_or(run.created_at));
         let succeeded = || runs.iter().filter(|run| run.state == State::Finished);
-        let failed = || runs.iter().filter(|run| is_failure(run.state));
+        let failed = || runs.iter().filter(|run| run.state.is_failure());
         let mut seconds: Vec<f64> = succeeded().filter_map(JobRun::seconds).collect();
         seconds.sort_by(f64::total_cmp);
         Self {
@@ -61,10 +61,6 @@ impl JobHistory {
         let all = self.succeeded + self.failed;
         (all > 0).then(|| self.succeeded as f64 / all as f64)
     }
-}
-
-fn is_failure(state: State) -> bool {
-    matches!(state, State::Failed | State::Error | State::Lost)
 }
 
 /// Returns a quantile of sorted numbers, by the nearest rank.

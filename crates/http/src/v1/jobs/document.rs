@@ -194,7 +194,7 @@ impl JobDetails {
             failure: failure.to_string(),
             changes: differences
                 .into_iter()
-                .map(|one| Change { part: one.part, before: one.there, after: one.here })
+                .map(|one| Change { part: one.part, before: one.here, after: one.there })
                 .collect(),
         });
         let advice = advice.into_iter().map(|service::Advice { property, suggested, reason, runs }| Advice {

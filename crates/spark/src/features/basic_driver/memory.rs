@@ -1,6 +1,9 @@
 //! The memory of the driver's pod: the JVM's heap plus the overhead.
 
-use crate::{conf::double_text, driver::DriverConf, refusal::Refusal, submit::MainAppResource, version::SparkVersion};
+use crate::{
+    conf::double_text, driver::DriverConf, refusal::Refusal, sizes::DEFAULT_HEAP_MIB, submit::MainAppResource,
+    version::SparkVersion,
+};
 
 const FACTOR: &str = "spark.kubernetes.memoryOverheadFactor";
 const JVM_FACTOR: f64 = 0.1;
@@ -17,7 +20,7 @@ pub(super) struct DriverMemory {
 
 impl DriverMemory {
     pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
-        let heap_mib = conf.mib("spark.driver.memory")?.unwrap_or(1024);
+        let heap_mib = conf.mib("spark.driver.memory")?.unwrap_or(DEFAULT_HEAP_MIB);
         let common = conf.factor(FACTOR, |factor| factor >= 0.0, "Ensure that memory overhead is non-negative")?;
         let default_factor = common.unwrap_or(match conf.app.resource {
             MainAppResource::Java(_) => JVM_FACTOR,
