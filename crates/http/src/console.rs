@@ -10,6 +10,7 @@ mod configuration;
 mod copy;
 mod filters;
 mod form;
+mod heading;
 mod jobs;
 mod key_sign_in;
 mod layout;
@@ -21,6 +22,7 @@ mod overview;
 mod page;
 mod places;
 mod queues;
+mod reason;
 mod refusal;
 mod rerun;
 mod rows;
@@ -100,7 +102,7 @@ fn pages() -> Routes {
         .changes(Method::POST, "hold", About::submission)
         .route("/console/submissions/{id}/release", post(waiting::release))
         .changes(Method::POST, "release", About::submission)
-        .route("/console/submissions/{id}/rerun", post(rerun::submit))
+        .route("/console/submissions/{id}/rerun", get(rerun::show).post(rerun::submit))
         .changes(Method::POST, "submit", About::submission)
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))

@@ -6,6 +6,7 @@ mod keep;
 mod keeper;
 mod kept;
 mod lines;
+mod own_output;
 mod read;
 mod stored;
 mod sweep;
@@ -104,6 +105,8 @@ pub struct LogRequest {
     pub follow: bool,
     /// Start each line with the time at which the node received it.
     pub timestamps: bool,
+    /// Only what the application itself wrote ([`sparkgate_submission::OwnOutput`]). `tail` counts all lines.
+    pub own_output: bool,
 }
 
 /// The source of a log.

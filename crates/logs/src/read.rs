@@ -14,6 +14,7 @@ use super::{
     follow::Follower,
     kept::last_lines,
     lines::Lines,
+    own_output::own_output,
     stored::StoredLog,
     target::{self, Whose, log_target},
 };
@@ -43,6 +44,16 @@ impl DriverLogs {
         id: &SubmissionId,
         request: &LogRequest,
     ) -> Result<Log, Error> {
+        Ok(match self.open(caller, id, request).await? {
+            Log::Stream(log) if request.own_output => {
+                Log::Stream(LogStream { bytes: own_output(log.bytes, request.timestamps), ..log })
+            }
+            log => log,
+        })
+    }
+
+    /// Opens the log with all its lines.
+    async fn open(self: &Arc<Self>, caller: &Session, id: &SubmissionId, request: &LogRequest) -> Result<Log, Error> {
         let readable = self.store.scoped(&caller.readable());
         let (whose, target) = match log_target(&readable, id, request).await? {
             Ok(found) => found,

@@ -2,12 +2,14 @@
 
 mod advice;
 mod cause;
+mod output;
 mod rules;
 
 use std::{fmt, str::FromStr};
 
 pub use advice::advice;
 pub use cause::{cause, headline};
+pub use output::{OwnOutput, own_end};
 pub use rules::{MEMORY_MAX, MessageIs, RULES, ReasonIs, Rule};
 
 use super::state::State;

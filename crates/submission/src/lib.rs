@@ -26,8 +26,8 @@ pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };
 pub use failure::{
-    EVICTED_BY_KUEUE, FailureClass, FailureCode, MEMORY_MAX, MessageIs, RULES as FAILURE_RULES, ReasonIs, RetryKind,
-    Rule as FailureRule, advice, cause, headline, signal,
+    EVICTED_BY_KUEUE, FailureClass, FailureCode, MEMORY_MAX, MessageIs, OwnOutput, RULES as FAILURE_RULES, ReasonIs,
+    RetryKind, Rule as FailureRule, advice, cause, headline, own_end, signal,
 };
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::{DerivedKey, Installation, SigningKey};

@@ -208,12 +208,40 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
         .until(&format!("{IDS}[0] === '{other}' && document.querySelectorAll('#rows input:checked').length === 2"))
         .await;
     browser.eval("document.querySelector('[data-needs-selection]').click()").await;
+    answer(&mut browser, "Kill 2 submissions?", "value=yes").await;
     browser.until("document.querySelector('h1')?.textContent === 'Kill requested for 2 of 2'").await;
-    assert_eq!(browser.dialogs(), ["Kill 2 submissions?"]);
     browser.open(&site.url(&format!("/console/submissions/{}", ids[0]))).await;
-    browser.eval("document.querySelector('button.danger').click()").await;
+    let kill = "document.querySelector('#actions button.danger').click()";
+    browser.eval(kill).await;
+    answer(&mut browser, "Kill org.apache.spark.examples.SparkPi?", "autofocus").await;
+    assert_eq!(browser.eval("document.querySelector('#badge').textContent").await, "QUEUED", "it was cancelled");
+    browser.eval(kill).await;
+    // The form is another one after the page was exchanged.
+    browser.eval("document.getElementById('actions').innerHTML += ''").await;
+    let details = browser.eval("document.querySelector('#question p').textContent").await;
+    assert!(details.as_str().is_some_and(|text| text.contains("QUEUED") && text.contains(&ids[0])), "{details}");
+    answer(&mut browser, "Kill org.apache.spark.examples.SparkPi?", "value=yes").await;
     browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
-    assert_eq!(browser.dialogs(), [format!("Kill {}?", ids[0])]);
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+/// Presses a button of the dialog that asks before something ends: `value=yes`, or that with the focus, which cancels.
+async fn answer(browser: &mut Browser, question: &str, button: &str) {
+    browser.until("document.getElementById('question').open").await;
+    assert_eq!(browser.eval("document.querySelector('#question h2').textContent").await, question);
+    browser.eval(&format!("document.querySelector('#question button[{button}]').click()")).await;
+    browser.until("!document.getElementById('question').open").await;
+}
+
+#[sqlx::test]
+async fn moments_are_local_with_utc_beside_them(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let id = site.submit(1).await.remove(0);
+    site.set(&id, "created_at = '2026-01-02T23:30:00Z'").await;
+    browser.call("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Kolkata"})).await;
+    browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
+    let moment = "document.querySelector('time[data-moment][datetime^=\"2026-01-02T23:30\"]')";
+    browser.until(&format!("{moment}?.textContent === '2026-01-03 05:00:00 2026-01-02 23:30:00 UTC'")).await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
 

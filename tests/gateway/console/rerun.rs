@@ -117,21 +117,30 @@ async fn a_form_runs_a_submission_again(pool: PgPool) {
     let site = Site::start(pool).await;
     let mut browser = Browser::start(&site.key).await;
     let id = site.submit(1).await.remove(0);
+    site.set(&id, r#"request = jsonb_set(request::jsonb, '{appArgs}', '["1", "two words"]')::text"#).await;
     browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
-    browser.eval("document.querySelector('form.rerun').closest('details').open = true").await;
-    browser.eval("document.getElementById('patch').value = '{\"name\": \"changed <b>\"}'; document.querySelector('form.rerun button').click()").await;
-    browser.until(&format!("document.readyState === 'complete' && location.pathname.startsWith('/console/submissions/driver-') && !location.pathname.endsWith('{id}')")).await;
+    browser
+        .eval("[...document.querySelectorAll('#actions a')].find((a) => a.textContent === 'Run again').click()")
+        .await;
+    browser.until("document.readyState === 'complete' && location.pathname.endsWith('/rerun')").await;
+    let field = |name: &str| format!("document.querySelector('form.rerun [name=\"{name}\"]').value");
+    assert_eq!(browser.eval(&field("arguments")).await, "1\ntwo words");
+    let send = "document.querySelector('form.rerun button').click()";
+    browser.eval(&format!("{} = 'much'; {} = '1\\n2'; {send}", field("spark.driver.memory"), field("arguments"))).await;
+    browser.until("document.querySelector('[role=alert]')?.innerText.includes('spark.driver.memory')").await;
+    assert_eq!(browser.eval(&field("arguments")).await, "1\n2", "the form keeps what was typed");
+    browser.eval(&format!("{} = '2g'; {} = '{{'; {send}", field("spark.driver.memory"), field("patch"))).await;
+    browser.until("document.querySelector('[role=alert]')?.innerText.includes(\"can't be read as JSON\")").await;
+    assert_eq!(browser.eval(&field("patch")).await, "{", "the form keeps its text");
+    browser.eval(&format!("{} = '{{\"name\": \"changed <b>\"}}'; {send}", field("patch"))).await;
+    browser.until(&format!("document.readyState === 'complete' && /driver-[^/]*$/.test(location.pathname) && !location.pathname.endsWith('{id}')")).await;
     assert_eq!(browser.eval("document.querySelector('h1').textContent").await, "changed <b>");
-    browser
-        .eval("document.getElementById('patch').value = '{'; document.querySelector('form.rerun button').click()")
-        .await;
-    browser
-        .until("document.querySelector('.problem h1') && document.body.innerText.includes(\"can't be read as JSON\")")
-        .await;
-    assert_eq!(browser.eval("document.getElementById('patch').value").await, "{", "the form keeps its text");
-    browser
-        .eval("document.getElementById('patch').value = '{}'; document.querySelector('form.rerun button').click()")
-        .await;
-    browser.until("document.querySelector('h1')?.textContent === 'changed <b>'").await;
-    assert_eq!(site.world.get(&site.key, "/v1/submissions").await.json()["items"].as_array().unwrap().len(), 3);
+    let new = browser.eval("location.pathname.split('/').pop()").await;
+    let request = site.world.get(&site.key, &format!("/v1/submissions/{}/request", new.as_str().unwrap())).await.json();
+    assert_eq!(
+        (&request["appArgs"], &request["sparkProperties"]["spark.driver.memory"]),
+        (&json!(["1", "2"]), &json!("2g"))
+    );
+    assert_eq!(site.world.get(&site.key, "/v1/submissions").await.json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(browser.faults().await, [""; 0]);
 }

@@ -17,8 +17,15 @@ use super::{
 };
 use crate::world::eventually;
 
-const EXECUTOR: LogRequest =
-    LogRequest { executor: Some(7), attempt: None, tail: None, since: None, follow: false, timestamps: false };
+const EXECUTOR: LogRequest = LogRequest {
+    executor: Some(7),
+    attempt: None,
+    tail: None,
+    since: None,
+    follow: false,
+    timestamps: false,
+    own_output: false,
+};
 
 /// Waits until a log is read from the store, whole, and returns its text.
 async fn stored(site: &Site, id: &SubmissionId, request: &LogRequest) -> String {

@@ -385,6 +385,7 @@ class Calls:
         tail: int | None,
         since: datetime | None,
         timestamps: bool,
+        own_output: bool,
         executor: int | None,
         attempt: int | None,
     ) -> Stream[str]:
@@ -402,6 +403,7 @@ class Calls:
                 executor=executor,
                 attempt=attempt,
                 timestamps=(timestamps or follow) or None,
+                ownOutput=own_output or None,
             )
             headers = {"Accept": "text/plain, application/problem+json"}
             action = f"reading the log of {id}"

@@ -67,6 +67,7 @@ class AsyncSubmission(Handle):
         tail: int | None = None,
         since: datetime | None = None,
         timestamps: bool = False,
+        own_output: bool = False,
         executor: int | None = None,
         attempt: int | None = None,
     ) -> AsyncGenerator[str, None]:
@@ -80,6 +81,7 @@ class AsyncSubmission(Handle):
             tail=tail,
             since=since,
             timestamps=timestamps,
+            own_output=own_output,
             executor=executor,
             attempt=attempt,
         )
@@ -275,6 +277,7 @@ class AsyncClient:
         tail: int | None = None,
         since: datetime | None = None,
         timestamps: bool = False,
+        own_output: bool = False,
         executor: int | None = None,
         attempt: int | None = None,
     ) -> AsyncGenerator[str, None]:
@@ -286,6 +289,7 @@ class AsyncClient:
                 tail=tail,
                 since=since,
                 timestamps=timestamps,
+                own_output=own_output,
                 executor=executor,
                 attempt=attempt,
             )

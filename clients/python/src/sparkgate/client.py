@@ -66,6 +66,7 @@ class Submission(Handle):
         tail: int | None = None,
         since: datetime | None = None,
         timestamps: bool = False,
+        own_output: bool = False,
         executor: int | None = None,
         attempt: int | None = None,
     ) -> Generator[str, None, None]:
@@ -79,6 +80,7 @@ class Submission(Handle):
             tail=tail,
             since=since,
             timestamps=timestamps,
+            own_output=own_output,
             executor=executor,
             attempt=attempt,
         )
@@ -283,6 +285,7 @@ class Client:
         tail: int | None = None,
         since: datetime | None = None,
         timestamps: bool = False,
+        own_output: bool = False,
         executor: int | None = None,
         attempt: int | None = None,
     ) -> Generator[str, None, None]:
@@ -294,6 +297,7 @@ class Client:
                 tail=tail,
                 since=since,
                 timestamps=timestamps,
+                own_output=own_output,
                 executor=executor,
                 attempt=attempt,
             )

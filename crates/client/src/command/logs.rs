@@ -39,6 +39,9 @@ pub struct Logs {
     /// The log of this attempt instead of the latest.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     attempt: Option<i64>,
+    /// Only what the application itself wrote: no records of Spark's logger. --tail counts all lines.
+    #[arg(long)]
+    own_output: bool,
     /// Begin each line with its time.
     #[arg(long)]
     timestamps: bool,
@@ -133,7 +136,7 @@ impl OneLog<'_> {
     }
 
     fn call(&self, tail: Option<u64>, since: Option<&str>, attempt: Option<i64>) -> Call {
-        let Logs { follow, executor, timestamps, .. } = self.logs;
+        let Logs { follow, executor, timestamps, own_output, .. } = self.logs;
         Call::get(self.action(), &["submissions", self.id.as_str(), "logs"])
             .accept("text/plain, application/problem+json")
             .query_if("follow", follow.then_some(true))
@@ -141,6 +144,7 @@ impl OneLog<'_> {
             .query_if("since", since)
             .query_if("executor", *executor)
             .query_if("attempt", attempt)
+            .query_if("ownOutput", own_output.then_some(true))
             // Following needs the times to continue after a broken connection.
             .query_if("timestamps", (*timestamps || *follow).then_some(true))
     }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     compare::{Comparison, compared},
+    heading::{Actions, heading},
     layout::{Frame, Section, facts, word},
     page::page,
-    submission::heading,
     text::cut,
 };
 use sparkgate_spark::parse_properties;
@@ -47,7 +47,7 @@ pub(super) async fn show(
         None => None,
     };
     let content = html! {
-        (heading(&of, id.as_str(), "configuration", false))
+        (heading(&of, id.as_str(), "configuration", Actions::of(&caller, &of)))
         @if let Some(comparison) = &comparison { (compared(comparison)) }
         @if let Some(request) = &request {
             (application(request))

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::{rerun, text::cut};
+use super::text::cut;
 use crate::v1::submissions::rerun::{RERUN_OF, body_of};
 use sparkgate_service::Submission;
 
 /// The longest command that is shown.
 const LONGEST: usize = 64 << 10;
 
-/// Shows ways to run a submission again: by a form, and as commands. Values that were hidden when the request was stored are hidden in
+/// Shows ways to run a submission again: by a form, and by commands. Values that were hidden when the request was stored are hidden in
 /// them, too. `host` is the gateway's, as the browser named it.
 pub(super) fn section(request: &Value, of: &Submission, host: Option<&str>) -> Markup {
     let commands = [
@@ -26,10 +26,7 @@ pub(super) fn section(request: &Value, of: &Submission, host: Option<&str>) -> M
         section {
             h2 { "Run it again" }
             p.quiet { "The request as it was launched: with the operator's defaults of that time, and without secrets." }
-            details.command {
-                summary { "Now, with changes" }
-                (rerun::form(of.id.as_str(), "", ""))
-            }
+            p { a href={ (of.id) "/rerun" } { "Change it, and run it again" } }
             @for (name, command) in &commands {
                 @if let Some(command) = command {
                     details.command {

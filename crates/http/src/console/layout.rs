@@ -106,6 +106,11 @@ impl Frame<'_> {
                         }
                         form method="dialog" { button { "Close" } }
                     }
+                    dialog #question aria-labelledby="question-title" {
+                        h2 #question-title {}
+                        p {}
+                        form method="dialog" { button autofocus { "Cancel" } button.danger value="yes" {} }
+                    }
                 }
             }
         }

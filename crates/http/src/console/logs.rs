@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::{
     form,
+    heading::{Actions, heading},
     layout::{Frame, Live, Section},
     page::page,
-    submission::heading,
     text::{cut, without_colours},
 };
 use crate::v1::logs::{executor, no_log};
@@ -17,13 +17,15 @@ use sparkgate_service::{Log, LogRequest, LogSource, LogStream};
 use sparkgate_web::{
     id::{Id, find},
     problem::Problem,
-    query::{attempt, read as read_query},
+    query::{attempt, flag, read as read_query},
     session::Caller,
     state::AppState,
 };
 
 /// How much of the end of a log the page has.
 const LINES: u64 = 300;
+/// How many lines of the end are searched for what the application itself wrote.
+const OF_ALL_LINES: u64 = 20_000;
 const BYTES: usize = 48 << 10;
 /// The longest line that the page shows, in bytes.
 const LINE: usize = 4000;
@@ -35,6 +37,8 @@ struct LogQuery {
     attempt: Option<i32>,
     #[serde(deserialize_with = "executor")]
     executor: Option<i64>,
+    #[serde(rename = "ownOutput", deserialize_with = "flag")]
+    own_output: bool,
 }
 
 /// Shows a log.
@@ -45,10 +49,12 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = form::filled(uri.query().unwrap_or_default());
-    let LogQuery { attempt, executor } = read_query(&query)?;
+    let LogQuery { attempt, executor, own_output } = read_query(&query)?;
     let after = state.service.events.newest().await?;
     let of = find(&state.service, &caller, &id).await?;
-    let request = LogRequest { attempt, executor, tail: Some(LINES), ..LogRequest::default() };
+    let lines = if own_output { OF_ALL_LINES } else { LINES };
+    let request = LogRequest { attempt, executor, own_output, tail: Some(lines), ..LogRequest::default() };
+    let other = form::with(&query, &[("ownOutput", if own_output { "" } else { "true" })]);
     let end = match state.service.logs.log(&caller, &id, &request).await {
         Ok(Log::Stream(log)) => Ok(last(log).await),
         Ok(Log::None(why)) => Err(no_log(&id, &request, why).detail),
@@ -59,12 +65,14 @@ pub(super) async fn show(
     let download = format!("{source}?{query}");
     let whose = executor.map_or_else(|| "Driver".to_owned(), |executor| format!("Executor {executor}"));
     let content = html! {
-        (heading(&of, id.as_str(), "logs", false))
+        (heading(&of, id.as_str(), "logs", Actions::of(&caller, &of)))
         section.log {
             form.logbar method="get" role="search" {
                 label { "Attempt " input type="number" name="attempt" min="1" max=(of.attempt) value=[attempt] placeholder=(of.attempt); }
                 label { "Executor " input type="number" name="executor" min="0" value=[executor] placeholder="driver"; }
+                @if own_output { input type="hidden" name="ownOutput" value="true"; }
                 button { "Show" }
+                a.button href={ "?" (other) } { @if own_output { "All lines" } @else { "Only my output" } }
                 span.spacer {}
                 input type="search" hidden placeholder="Search this log" aria-label="Search this log" data-filter data-search;
                 span.quiet data-found role="status" {}

@@ -2,34 +2,159 @@
 
 use axum::{
     extract::{Request, State},
-    http::StatusCode,
+    http::{StatusCode, Uri},
     response::Response,
 };
 use maud::{Markup, html};
+use serde_json::{Map, Value, json};
 
 use super::{
-    form as fields_of,
+    form::{self, field},
+    heading::{Actions, heading},
     layout::{Frame, Section},
     page::page,
     text::cut,
 };
 use crate::v1::submissions::rerun::rerun_of;
-use sparkgate_service::Session;
+use sparkgate_service::{Session, Submission};
 use sparkgate_submission::SubmissionId;
-use sparkgate_web::{id::Id, problem::Problem, session::Caller, state::AppState};
+use sparkgate_web::{
+    id::{Id, find, not_found},
+    problem::Problem,
+    session::Caller,
+    state::AppState,
+};
 
 /// An example of changes.
-const PATCH: &str = r#"{"sparkProperties": {"spark.driver.memory": "4g"}}"#;
+const PATCH: &str = r#"{"environmentVariables": {"DAY": "2026-01-02"}}"#;
 /// The longest detail of a problem that the page shows, in bytes.
 const DETAIL: usize = 2000;
 
-/// The form that runs a submission again with a patch, below a page's address that is `up` from that of the submissions.
-pub(super) fn form(id: &str, up: &str, patch: &str) -> Markup {
+/// The properties that have fields of their own: the name of the field, its label, an example.
+const PROPERTIES: [(&str, &str, &str); 5] = [
+    ("spark.driver.memory", "Driver memory", "1g"),
+    ("spark.executor.memory", "Executor memory", "1g"),
+    ("spark.executor.instances", "Executors", "2"),
+    ("spark.executor.cores", "Cores of an executor", "1"),
+    ("spark.kubernetes.container.image", "Image", ""),
+];
+const ARGUMENTS: &str = "arguments";
+
+/// The values of the form's fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fields {
+    /// Those of [`PROPERTIES`]; empty for a property that isn't set.
+    properties: [String; PROPERTIES.len()],
+    /// The arguments, one in each line; `None` if one of them has several lines.
+    arguments: Option<String>,
+    /// A JSON merge patch of the request.
+    patch: String,
+}
+
+impl Fields {
+    /// Returns the fields of a stored request.
+    fn of(request: &Value) -> Self {
+        let set = |key: &str| request["sparkProperties"][key].as_str().unwrap_or_default().to_owned();
+        let arguments: Vec<&str> =
+            request["appArgs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let are_lines = arguments.iter().all(|argument| !argument.is_empty() && !argument.contains(['\n', '\r']));
+        Self {
+            properties: PROPERTIES.map(|(key, ..)| set(key)),
+            arguments: are_lines.then(|| arguments.join("\n")),
+            patch: String::new(),
+        }
+    }
+
+    /// Returns what a browser sent.
+    fn sent(fields: &[(String, String)]) -> Self {
+        let arguments = fields.iter().find(|(name, _)| name == ARGUMENTS);
+        Self {
+            properties: PROPERTIES.map(|(key, ..)| field(fields, key).to_owned()),
+            arguments: arguments.map(|(_, lines)| lines.replace('\r', "").trim_end_matches('\n').to_owned()),
+            patch: field(fields, "patch").to_owned(),
+        }
+    }
+
+    /// Returns the merge patch that makes these fields of a request's: the changed ones, under the patch of the form.
+    ///
+    /// # Errors
+    /// The patch of the form isn't a JSON object.
+    fn patch(&self, was: &Self) -> Result<Value, serde_json::Error> {
+        let written: Map<String, Value> =
+            if self.patch.is_empty() { Map::new() } else { serde_json::from_str(&self.patch)? };
+        let mut patch = json!({});
+        let changed = PROPERTIES.iter().zip(self.properties.iter().zip(&was.properties));
+        for ((key, ..), (value, _)) in changed.filter(|(_, (value, was))| value != was) {
+            patch["sparkProperties"][key] = if value.is_empty() { Value::Null } else { value.as_str().into() };
+        }
+        if let Some(lines) = self.arguments.as_ref().filter(|_| self.arguments != was.arguments) {
+            let lines: Vec<&str> = lines.lines().collect();
+            patch["appArgs"] = if lines.is_empty() { Value::Null } else { lines.into() };
+        }
+        // Not applied to the request: what a later patch removes stays an instruction to remove it.
+        merge(&mut patch, Value::Object(written));
+        Ok(patch)
+    }
+}
+
+/// Puts a patch over another one.
+fn merge(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over,
+    }
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Id { id }: Id,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let of = find(&state.service, &caller, &id).await?;
+    let request = state.service.submissions.request(&caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let content = around(&of, &caller, &html! { (fields(&of, &Fields::of(&request))) });
+    Ok(page(frame(uri.path(), &caller).around(&content)))
+}
+
+fn frame<'a>(path: &'a str, caller: &'a Session) -> Frame<'a> {
+    Frame { title: "Run again", section: Section::Submissions, path, caller: Some(caller), live: None }
+}
+
+fn around(of: &Submission, caller: &Session, content: &Markup) -> Markup {
     html! {
-        form.rerun method="post" action={ (up) (id) "/rerun" } {
-            label for="patch" { "A JSON merge patch of the request, or nothing. Secrets aren't stored: set them here, or to " code { "null" } " to leave them to the operator's defaults." }
-            textarea #patch name="patch" rows="6" spellcheck="false" placeholder=(PATCH) { (patch) }
-            button { "Run again" }
+        (heading(of, of.id.as_str(), "rerun", Actions::of(caller, of)))
+        section { h2 { "Run it again" } (content) }
+    }
+}
+
+fn fields(of: &Submission, fields: &Fields) -> Markup {
+    html! {
+        form.rerun method="post" action={ "../" (of.id) "/rerun" } {
+            p.quiet { "The request as it was launched: with the operator's defaults of that time, and without secrets." }
+            div.fields {
+                @for ((key, label, example), value) in PROPERTIES.iter().zip(&fields.properties) {
+                    label { (label) input name=(key) value=(value) placeholder=(example) title=(key) autocomplete="off"; }
+                }
+            }
+            @if let Some(lines) = &fields.arguments {
+                label { "Arguments, one in each line"
+                    textarea name=(ARGUMENTS) rows=(lines.lines().count().clamp(2, 12)) spellcheck="false" { (lines) } }
+            }
+            details open[!fields.patch.is_empty()] {
+                summary { "More, as JSON" }
+                label for="patch" {
+                    "A JSON merge patch of the request. Secrets aren't stored: set them here, or to " code { "null" }
+                    " to leave them to the operator's defaults."
+                }
+                textarea #patch name="patch" rows="6" spellcheck="false" placeholder=(PATCH) { (fields.patch) }
+            }
+            button.primary { "Run again" }
         }
     }
 }
@@ -42,34 +167,76 @@ pub(super) async fn submit(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let fields = fields_of::read(&parts.headers, body).await?;
-    let patch = fields.into_iter().find(|(name, _)| name == "patch").map(|(_, value)| value).unwrap_or_default();
-    match rerun_of(&state, &caller, &id, patch.as_bytes()).await {
-        Ok(accepted) => Ok(super::page::seen_at(format!("../{}", accepted.submission.id))),
+    let sent = Fields::sent(&form::read(&parts.headers, body).await?);
+    match rerun(&state, &caller, &id, &sent).await {
+        Ok(new) => Ok(super::page::seen_at(format!("../{new}"))),
         Err(problem) if matches!(problem.code.status(), 400 | 409 | 413 | 422) => {
-            Ok(refused(&problem, &id, &patch, parts.uri.path(), &caller))
+            let of = find(&state.service, &caller, &id).await?;
+            Ok(refused(&problem, &of, &sent, parts.uri.path(), &caller))
         }
         Err(problem) => Err(problem),
     }
 }
 
-/// Shows why a patch was refused, above the form with the patch in it.
-fn refused(problem: &Problem, id: &SubmissionId, patch: &str, path: &str, caller: &Session) -> Response {
+async fn rerun(state: &AppState, caller: &Session, id: &SubmissionId, sent: &Fields) -> Result<SubmissionId, Problem> {
+    let stored = state.service.submissions.request(caller, id).await?.ok_or_else(|| not_found(id))?;
+    // What isn't an object is refused where it is read, with the place of the error.
+    let patch = sent.patch(&Fields::of(&stored)).map_or_else(|_| sent.patch.clone(), |patch| patch.to_string());
+    let accepted = rerun_of(state, caller, id, patch.as_bytes()).await?;
+    Ok(accepted.submission.id)
+}
+
+/// Shows why a request was refused, above the form with what was typed.
+fn refused(problem: &Problem, of: &Submission, sent: &Fields, path: &str, caller: &Session) -> Response {
     problem.log();
     let content = html! {
-        section.problem {
-            p.status { (problem.code.status()) }
-            h1 { (problem.code.title()) }
+        div.refused role="alert" {
+            h3 { (problem.code.title()) }
             p { (cut(&problem.detail, DETAIL)) }
             @if problem.errors.len() > 1 {
                 ul { @for error in &problem.errors { li { code { (error.pointer.as_deref().unwrap_or_default()) } " " (cut(&error.detail, DETAIL)) } } }
             }
-            (form(id.as_str(), "../", patch))
-            p.actions { a.button href={ "../" (id) } { "Back to the submission" } }
         }
+        (fields(of, sent))
     };
-    let frame = Frame { title: "Run again", section: Section::Submissions, path, caller: Some(caller), live: None };
-    let mut response = page(frame.around(&content));
+    let mut response = page(frame(path, caller).around(&around(of, caller, &content)));
     *response.status_mut() = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::BAD_REQUEST);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored() -> Fields {
+        Fields::of(&json!({"appArgs": ["a b", "c"], "sparkProperties": {"spark.driver.memory": "1g", "x": "y"}}))
+    }
+
+    #[test]
+    fn only_what_was_changed_is_in_the_patch() {
+        let was = stored();
+        assert_eq!(was.arguments.as_deref(), Some("a b\nc"));
+        assert_eq!(was.patch(&was).unwrap(), json!({}));
+        let mut sent = was.clone();
+        sent.properties[0].clear();
+        sent.properties[2] = "4".to_owned();
+        sent.arguments = Some("a b\nd".to_owned());
+        sent.patch = r#"{"sparkProperties": {"x": null, "spark.executor.instances": "5"}}"#.to_owned();
+        let expected = json!({
+            "sparkProperties": {"spark.driver.memory": null, "spark.executor.instances": "5", "x": null},
+            "appArgs": ["a b", "d"],
+        });
+        assert_eq!(sent.patch(&was).unwrap(), expected);
+        sent.arguments = Some(String::new());
+        assert_eq!(sent.patch(&was).unwrap()["appArgs"], Value::Null);
+        sent.patch = "[]".to_owned();
+        assert!(sent.patch(&was).is_err());
+    }
+
+    #[test]
+    fn arguments_with_several_lines_have_no_field() {
+        let was = Fields::of(&json!({"appArgs": ["SELECT\n1"]}));
+        assert_eq!(was.arguments, None);
+        assert_eq!(was.patch(&was).unwrap(), json!({}));
+    }
 }

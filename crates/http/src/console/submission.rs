@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use super::{
     chart, copy,
+    heading::{Actions, heading},
     layout::{Frame, Live, Section, badge, facts, word},
     page::page,
+    reason::reason,
     spark,
-    text::{ago, amount, cut, lasted, moment, took, without_colours},
+    text::{ago, amount, lasted, moment, took},
     waiting,
 };
 use crate::{
@@ -25,7 +27,7 @@ use sparkgate_service::{
     AttemptRecord, AuditEntry, AuditFilter, Document, Event, FailureReason, Lateness, Session, StartupStep, Submission,
     SubmissionUsage, Summary, UsageOf, Waiting,
 };
-use sparkgate_submission::{ExecutorRecord, SubmissionId, advice};
+use sparkgate_submission::{ExecutorRecord, SubmissionId};
 use sparkgate_web::{
     id::{Id, document, not_found as no_such_submission},
     problem::Problem,
@@ -38,8 +40,6 @@ const EVENTS: u32 = 500;
 const EXECUTORS: u32 = 1000;
 const SHOWN_EXECUTORS: usize = 100;
 const AUDIT: u32 = 50;
-/// The end of a driver's log that the page shows, in bytes.
-const TAIL: usize = 8192;
 
 /// All that the page shows.
 struct Details {
@@ -60,7 +60,7 @@ struct Details {
     steps: Vec<(StartupStep, DateTime<Utc>)>,
     launch_changes: Option<Value>,
     late: Option<Lateness>,
-    may_kill: bool,
+    actions: Actions,
 }
 
 /// Shows a submission.
@@ -103,7 +103,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         service.submissions.request(caller, id),
     )?;
     Ok(Details {
-        may_kill: caller.killable().covers(&submission.tenant, &submission.principal),
+        actions: Actions::of(caller, &submission),
         events: events.ok_or_else(|| no_such_submission(id))?.items,
         usage: usage.filter(|usage| !usage.attempts.is_empty()),
         spark_ui: spark_ui_of(service, &submission),
@@ -129,7 +129,7 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
     let is_over = of.state.is_terminal();
     let end = of.finished_at.unwrap_or(now);
     html! {
-        (heading(of, id, "", details.may_kill && !is_over))
+        (heading(of, id, "", details.actions))
         div #state data-live {
             @if let Some(why) = why { (reason(why, is_over, id, now)) }
             @if let Some(late) = details.late.as_ref().filter(|_| !is_over) {
@@ -163,77 +163,6 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
         @if let Some(usage) = &details.usage { (used(usage, details.currency.as_deref())) }
         @if !details.audit.is_empty() { (audit(&details.audit, now)) }
         @if let Some(request) = &details.request { (copy::section(request, of, details.host.as_deref())) }
-    }
-}
-
-/// The name of a submission, its state, and the ways to its other pages. `here` is the page, and empty for the first one.
-pub(super) fn heading(of: &Submission, id: &str, here: &str, may_kill: bool) -> Markup {
-    let up = if here.is_empty() { "" } else { "../" };
-    let tab = |path: &str, name: &str| {
-        let current = (path == here).then_some("page");
-        let slash = if path.is_empty() { "" } else { "/" };
-        html! { a href={ (up) (id) (slash) (path) } aria-current=[current] { (name) } }
-    };
-    html! {
-        header.subject {
-            p.crumbs { a href={ (up) "../submissions" } data-up { "Submissions" } }
-            div.title {
-                h1 { @if of.name.is_empty() { "(no name)" } @else { (word(&of.name)) } }
-                span #badge data-live { (badge(of.state)) }
-                div.actions #actions data-live {
-                    @if may_kill {
-                        (waiting::button(of, up))
-                        form method="post" action={ (up) (id) "/kill" } data-confirm={ "Kill " (id) "?" } {
-                            button.danger { "Kill" }
-                        }
-                    }
-                }
-            }
-            p.id { code { (id) } button.copy type="button" hidden data-copy=(id) { "Copy" } }
-            nav.tabs aria-label="Submission" {
-                (tab("", "Summary"))
-                (tab("logs", "Log"))
-                (tab("configuration", "Configuration"))
-            }
-        }
-    }
-}
-
-fn reason(why: &FailureReason, is_over: bool, id: &str, now: DateTime<Utc>) -> Markup {
-    let (what, remedy) = advice(why.code, is_over);
-    let mut signs = Vec::new();
-    signs.extend(why.exit_code.map(|code| format!("exit code {code}")));
-    signs.extend(why.signal.map(str::to_owned));
-    signs.extend(why.reason.as_ref().map(|reason| format!("reason {reason}")));
-    html! {
-        section class={ "why " (why.code.class().as_str()) } {
-            h2 { (what) " " code { (why.code.as_str()) } }
-            p.message { (word(&why.message)) }
-            p.remedy { (remedy) }
-            @if !signs.is_empty() { p.quiet { (word(&signs.join(" · "))) } }
-            @if let Some(tail) = &why.log_tail {
-                h3 { "The end of the log " a href={ (id) "/logs" } { "All of it" } }
-                pre.log tabindex="0" { (cut(&without_colours(tail), TAIL)) }
-            }
-        }
-        @if !why.events.is_empty() {
-            section {
-                h2 { "Kubernetes' events" }
-                div.scroll tabindex="0" role="region" aria-label="Events" { table.plain {
-                    thead { tr { th scope="col" { "When" } th scope="col" { "Type" } th scope="col" { "Reason" } th scope="col" { "Message" } } }
-                    tbody {
-                        @for event in &why.events {
-                            tr class={ @if event.kind == "Warning" { "warning" } } {
-                                td { @if let Some(at) = event.at { (ago(at, now)) } }
-                                td { (word(&event.kind)) }
-                                td { (word(&event.reason)) @if event.count > 1 { " ×" (event.count) } }
-                                td.wide { (word(&event.message)) }
-                            }
-                        }
-                    }
-                } }
-            }
-        }
     }
 }
 

@@ -95,9 +95,9 @@ pub(super) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { time datetime=(exact) title=(exact) data-ago { (duration(now - at)) " ago" } }
 }
 
-/// Shows the moment itself.
+/// Shows the moment itself. Scripts put the local time of the browser before it.
 pub(super) fn moment(at: DateTime<Utc>) -> Markup {
-    html! { time datetime=(at.to_rfc3339_opts(SecondsFormat::Millis, true)) { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" } }
+    html! { time datetime=(at.to_rfc3339_opts(SecondsFormat::Millis, true)) data-moment="" { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" } }
 }
 
 /// Shows how long something has lasted, up to now if it has no end.

@@ -55,6 +55,11 @@ pub(super) struct LogQuery {
     /// Begin each line with the time at which it was written, and a space
     #[serde(deserialize_with = "flag")]
     timestamps: bool,
+    /// Only what the application itself wrote: no records of Spark's logger, with the exceptions in them, and no commands of the image's
+    /// entrypoint. `tail` counts all lines
+    #[serde(rename = "ownOutput", deserialize_with = "flag")]
+    #[param(rename = "ownOutput")]
+    own_output: bool,
 }
 
 /// Read the log of a driver or of an executor
@@ -88,8 +93,8 @@ pub(super) async fn logs(
     Id { id }: Id,
     Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
-    let LogQuery { executor, attempt, tail, since, follow, timestamps } = query;
-    let request = LogRequest { executor, attempt, tail, since, follow, timestamps };
+    let LogQuery { executor, attempt, tail, since, follow, timestamps, own_output } = query;
+    let request = LogRequest { executor, attempt, tail, since, follow, timestamps, own_output };
     match state.service.logs.log(&caller, &id, &request).await? {
         Log::Stream(log) if follow => {
             let end = state.service.authenticator.clone().end_of(caller);

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-const TRACEBACK: &str = "Traceback (most recent call last):";
-const UNCAUGHT: &str = "Exception in thread \"main\" ";
+pub(super) const TRACEBACK: &str = "Traceback (most recent call last):";
+pub(super) const UNCAUGHT: &str = "Exception in thread \"main\" ";
 const PY4J: &str = "py4j.protocol.Py4JJavaError: ";
 /// A JVM prints it after the line that says why.
 const NO_JVM: &str = "Error: Could not create the Java Virtual Machine.";
@@ -145,7 +145,7 @@ fn is_uncaught(line: &str) -> bool {
 }
 
 /// Returns the level of a line that was written by a logger: `26/01/02 03:04:05 INFO SparkContext: …`, or JSON.
-fn level(line: &str) -> Option<&str> {
+pub(super) fn level(line: &str) -> Option<&str> {
     const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
     if line.starts_with("{\"ts\":") {
         return Some(LEVELS[2]);

@@ -1,4 +1,4 @@
-// What every page needs: texts of time, keys, copying, questions before a kill.
+// What every page needs: texts of time, keys, copying, questions before something ends.
 import { follow } from "./live.js";
 import { list } from "./list.js";
 
@@ -27,8 +27,20 @@ function tick() {
 
 setInterval(() => document.hidden || tick(), 1000);
 
+const clock = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+
 /** Shows what only works with scripts. */
 export function reveal(root) {
+    for (const time of root.querySelectorAll("time[data-moment]")) {
+        const at = new Date(time.dateTime);
+        // The gateway's own text is in UTC.
+        if (at.getTimezoneOffset() === 0 || time.dataset.moment) continue;
+        time.dataset.moment = time.textContent;
+        const utc = document.createElement("span");
+        utc.className = "quiet";
+        utc.textContent = time.dataset.moment.slice(clock.format(at).startsWith(time.dataset.moment.slice(0, 10)) ? 11 : 0);
+        time.replaceChildren(`${clock.format(at)} `, utc);
+    }
     const canCopy = Boolean(navigator.clipboard);
     for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !canCopy;
 }
@@ -48,9 +60,24 @@ document.addEventListener("click", (event) => {
     if (event.target.closest("[data-help]")) document.getElementById("keys").showModal();
 });
 
+const question = document.getElementById("question");
+let answered = null;
+
 document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !window.confirm(question)) event.preventDefault();
+    const form = event.target;
+    if (form.dataset.confirm === undefined || form === answered) return;
+    event.preventDefault();
+    question.querySelector("h2").textContent = form.dataset.confirm;
+    question.querySelector("p").textContent = form.dataset.details ?? "";
+    question.querySelector("[value=yes]").textContent = form.dataset.confirm.split(" ")[0];
+    question.returnValue = "";
+    question.onclose = () => {
+        // The page may have been exchanged meanwhile, and what the form asks for may be over.
+        answered = form.isConnected ? form : [...document.forms].find((other) => other.action === form.action);
+        if (question.returnValue === "yes") answered?.requestSubmit();
+        answered = null;
+    };
+    question.showModal();
 });
 
 document.addEventListener("keydown", (event) => {
