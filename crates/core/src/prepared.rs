@@ -25,7 +25,7 @@ use sparkgate_spark::{
     CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, Refusal, SparkVersion,
     SubmitContext, SubmitterFiles, build_driver, expand_command_line, has_command_line,
     keys::{self, misspelt},
-    options_without_effect, parse_properties,
+    options_without_effect, parse_properties, sizes,
 };
 use sparkgate_submission::Wire;
 use sparkgate_tenancy::tenancy::{TENANT, TenantRules};
@@ -308,6 +308,24 @@ impl PreparedSubmission {
         let options = self.without_effect.keys();
         let options = options.map(|option| format!("{option} has no effect on Kubernetes, and is ignored"));
         options.chain(self.ignored_queues.iter().cloned())
+    }
+
+    /// Returns all warnings for the client: of the properties that are `misspelt`, of what doesn't work, and of what has no effect.
+    pub fn warnings(&self, misspelt: Vec<(&str, String)>) -> Vec<String> {
+        let misspelt = misspelt.into_iter().map(|(_, warning)| warning);
+        misspelt.chain(self.small_heaps()).chain(self.ignored()).collect()
+    }
+
+    /// Returns a warning for each heap with which Spark doesn't start.
+    fn small_heaps(&self) -> impl Iterator<Item = String> {
+        ["spark.driver.memory", "spark.executor.memory"].into_iter().filter_map(move |key| {
+            let set = self.properties().get(key)?;
+            let heap = sizes::mib(set, self.version).filter(|heap| *heap < sizes::LEAST_HEAP_MIB)?;
+            let least = sizes::LEAST_HEAP_MIB;
+            Some(format!(
+                "{key} is {set}, which is {heap} MiB: Spark doesn't start with a heap of less than {least} MiB"
+            ))
+        })
     }
 
     /// Returns the properties that no Spark release knows, and those that are `misspelt`.

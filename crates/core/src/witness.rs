@@ -12,7 +12,7 @@ use sparkgate_submission::{Outcome, PodEvent, SubmissionId};
 pub struct Archived {
     /// The relevant events of its pod, as they were at its end.
     pub events: Vec<PodEvent>,
-    /// Its last lines; `None` if nothing was archived or written.
+    /// The end of what the application wrote; `None` if nothing was archived or written.
     pub tail: Option<String>,
     /// The exception that ended it, if its log has one.
     pub cause: Option<String>,

@@ -12,7 +12,10 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{DriverLogs, kept::cause_in};
+use super::{
+    DriverLogs,
+    kept::{cause_in, last_line_in},
+};
 use sparkgate_cluster::{self, LogAnswer, LogOf, LogPart};
 use sparkgate_common::error::error_chain;
 use sparkgate_metrics::metrics;
@@ -62,7 +65,7 @@ impl DriverLogs {
             return None;
         }
         let one = self.early.try_acquire(&self.access.tenant_of(of.namespace), of.namespace)?;
-        let archived = archive_span().enter(self.archive_early(id, attempt, of));
+        let archived = archive_span().enter(self.archive_early(outcome, id, attempt, of));
         let Ok(cause) = timeout(BEFORE_END, archived).await else {
             tokio::spawn(async move {
                 sleep(LATE).await;
@@ -74,7 +77,13 @@ impl DriverLogs {
     }
 
     /// Archives the log and the events of a driver whose end isn't recorded yet. Returns the cause of its failure.
-    async fn archive_early(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) -> Option<String> {
+    async fn archive_early(
+        &self,
+        outcome: &Outcome,
+        id: &SubmissionId,
+        attempt: i32,
+        of: &LogOf<'_>,
+    ) -> Option<String> {
         let mut end = End::new(self.kept_log);
         let events = self.events(id, of.namespace, of.uid, EVENTS_NOW);
         let (read, events) = futures::join!(self.read_once(of, &mut end), events);
@@ -83,7 +92,9 @@ impl DriverLogs {
             return None;
         }
         let log = Some(end.finish()).filter(|end| !end.text.is_empty());
-        let cause = log.as_ref().and_then(cause_in);
+        // A signal, or a reason of Kubernetes, says more than what the application happened to write last.
+        let exited = outcome.reason.as_deref() == Some("Error") && outcome.exit_code.is_some_and(|code| code < 126);
+        let cause = log.as_ref().and_then(|log| cause_in(log).or_else(|| last_line_in(log).filter(|_| exited)));
         self.store_archive(id, attempt, log, &events).await;
         cause
     }

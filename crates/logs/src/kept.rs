@@ -5,15 +5,15 @@ use bytes::Bytes;
 use super::lines::Lines;
 use sparkgate_core::witness::Archived;
 use sparkgate_store::{KeptLog, LogEnd};
-use sparkgate_submission::cause;
+use sparkgate_submission::{cause, last_own_line, own_end};
 
 /// How much of the end of a log is searched for the cause of a failure.
 const CAUSE_LINES: u64 = 5000;
 /// Limits of the log tail that explains a failure.
-const TAIL_LINES: u64 = 20;
+const TAIL_LINES: u64 = 40;
 const TAIL_BYTES: usize = 4096;
 
-/// Reads an archive. Its tail has at most 20 lines and 4 KiB.
+/// Reads an archive. Its tail has at most 40 lines and 4 KiB.
 pub(super) fn archived(kept: KeptLog) -> Archived {
     let tail = kept.log.as_ref().map(tail).filter(|tail| !tail.is_empty());
     Archived { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) }
@@ -21,13 +21,23 @@ pub(super) fn archived(kept: KeptLog) -> Archived {
 
 /// Returns the exception that ended a driver, if the end of its log has one.
 pub(super) fn cause_in(log: &LogEnd) -> Option<String> {
-    let text = whole(&mut Lines::default(), last_lines(&log.text, CAUSE_LINES));
-    cause(&String::from_utf8_lossy(&text))
+    cause(&end_of(log))
 }
 
+/// Returns the last line that an application wrote that exited without an exception, as a sentence.
+pub(super) fn last_line_in(log: &LogEnd) -> Option<String> {
+    last_own_line(&end_of(log)).map(|line| format!("the last line of its output is \"{line}\""))
+}
+
+fn end_of(log: &LogEnd) -> String {
+    let text = whole(&mut Lines::default(), last_lines(&log.text, CAUSE_LINES));
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Returns the end of what the application wrote, from its exception on; that of the whole log, if it wrote nothing.
 fn tail(log: &LogEnd) -> String {
-    let text = whole(&mut Lines::default(), last_lines(&log.text, TAIL_LINES));
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let own = own_end(&end_of(log));
+    let text = String::from_utf8_lossy(last_lines(own.as_bytes(), TAIL_LINES));
     let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
     text[from..].to_owned()
 }
@@ -69,7 +79,7 @@ mod tests {
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let log = |text: String| LogEnd { text: text.into_bytes(), cut: true };
         let last = tail(&log(many));
-        assert_eq!((last.lines().count(), last.lines().next()), (20, Some("80")));
+        assert_eq!((last.lines().count(), last.lines().next()), (40, Some("60")));
         assert_eq!(tail(&log(line(&"ä".repeat(10_000)))).len(), TAIL_BYTES - 1);
     }
 }

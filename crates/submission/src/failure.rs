@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 
 pub use advice::advice;
 pub use cause::{cause, headline};
-pub use output::{OwnOutput, own_end};
+pub use output::{OwnOutput, last_own_line, own_end};
 pub use rules::{MEMORY_MAX, MessageIs, RULES, ReasonIs, Rule};
 
 use super::state::State;

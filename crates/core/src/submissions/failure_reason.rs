@@ -24,7 +24,7 @@ pub struct FailureReason {
     pub signal: Option<&'static str>,
     /// Kubernetes events of the pod.
     pub events: Vec<PodEvent>,
-    /// The last lines that the driver wrote.
+    /// The end of what the application wrote, from its exception on.
     pub log_tail: Option<String>,
 }
 

@@ -171,8 +171,7 @@ impl Plan {
 
     /// Returns the warnings about properties of the request.
     pub fn warnings(&self) -> Vec<String> {
-        let misspelt = self.prepared.misspelt().into_iter().map(|(_, warning)| warning);
-        misspelt.chain(self.prepared.ignored()).collect()
+        self.prepared.warnings(self.prepared.misspelt())
     }
 
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.

@@ -63,10 +63,8 @@ impl Remarks {
     fn of(prepared: &PreparedSubmission) -> Self {
         let misspelt = prepared.misspelt();
         let unknown = prepared.unknown(&misspelt).join(", ");
-        let ignored = prepared.ignored().collect::<Vec<_>>();
-        let text = ignored.join("; ");
-        let warnings = misspelt.into_iter().map(|(_, warning)| warning).chain(ignored).collect();
-        Self { unknown, ignored: text, warnings }
+        let ignored = prepared.ignored().collect::<Vec<_>>().join("; ");
+        Self { unknown, ignored, warnings: prepared.warnings(misspelt) }
     }
 
     fn log(&self, id: &SubmissionId) {

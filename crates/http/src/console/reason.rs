@@ -8,7 +8,7 @@ use super::{
     text::{ago, cut, without_colours},
 };
 use sparkgate_service::FailureReason;
-use sparkgate_submission::{advice, headline, own_end};
+use sparkgate_submission::{advice, headline};
 
 /// The end of a driver's log that the page shows, in bytes.
 const TAIL: usize = 8192;
@@ -32,10 +32,9 @@ pub(super) fn reason(why: &FailureReason, is_over: bool, id: &str, now: DateTime
             p.remedy { (remedy) }
             @if !signs.is_empty() { p.quiet { (word(&signs.join(" · "))) } }
             @if let Some(tail) = &why.log_tail {
-                @let own = own_end(tail);
-                h3 { "The end of " @if own == *tail { "the log" } @else { "its own output" } " "
+                h3 { "The end of its output "
                     a href={ (id) "/logs?ownOutput=true" } { "All its output" } " " a href={ (id) "/logs" } { "The log" } }
-                pre.log tabindex="0" { (cut(&without_colours(&own), TAIL)) }
+                pre.log tabindex="0" { (cut(&without_colours(tail), TAIL)) }
             }
         }
         @if !why.events.is_empty() {

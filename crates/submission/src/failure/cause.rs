@@ -8,9 +8,9 @@ const PY4J: &str = "py4j.protocol.Py4JJavaError: ";
 /// A JVM prints it after the line that says why.
 const NO_JVM: &str = "Error: Could not create the Java Virtual Machine.";
 /// spark-submit throws it if the Python process, whose traceback is in the log, failed.
-const OF_PYTHON_PROCESS: &str = "org.apache.spark.SparkUserAppException: ";
+pub(super) const OF_PYTHON_PROCESS: &str = "org.apache.spark.SparkUserAppException: ";
 /// Maximum length of a sentence in bytes.
-const LONGEST: usize = 1000;
+pub(super) const LONGEST: usize = 1000;
 
 /// Returns the sentence of the exception that ended a driver, such as `ValueError: no such column: x`, from the end of its log;
 /// `None` if no exception ended it.
@@ -106,7 +106,7 @@ impl Reader {
             self.open = is_uncaught(line);
             self.found(sentence, next);
         } else if let Some(sentence) = line.strip_prefix("Caused by: ") {
-            if !self.repeats(sentence) {
+            if !self.repeats(sentence) && !self.says_more_than(sentence) {
                 self.found(sentence, next);
             }
         } else if let Some(sentence) = line.strip_prefix(": ") {
@@ -130,6 +130,12 @@ impl Reader {
         }
     }
 
+    /// Returns whether the exception that this one caused names the host that the cause leaves out.
+    fn says_more_than(&self, cause: &str) -> bool {
+        let message = cause.split_once(": ").map_or("", |(_, message)| message);
+        WITHOUT_HOST.iter().any(|words| message.starts_with(words)) && self.thrown.as_deref().is_some_and(names_host)
+    }
+
     /// Returns whether a cause is the last part of the exception that it caused: `java.io.IOException: Cannot run program "x":
     /// error=2` is caused by `java.io.IOException: error=2`.
     fn repeats(&self, cause: &str) -> bool {
@@ -137,6 +143,18 @@ impl Reader {
         matches!((outer, cause.split_once(": ")), (Some((class, outer)), Some((same, inner)))
             if class == same && outer.ends_with(inner))
     }
+}
+
+/// Causes that don't say which host they are about.
+const WITHOUT_HOST: [&str; 5] =
+    ["Connection refused", "Connection timed out", "connect timed out", "Connection reset", "No route to host"];
+
+/// Returns whether a text names a port of a host: `db:5432`, `[::1]:80`.
+fn names_host(text: &str) -> bool {
+    text.split([' ', ',', ';', '(', ')', '"', '\'', '/']).any(|word| {
+        let (host, port) = word.trim_end_matches(['.', ':']).rsplit_once(':').unwrap_or_default();
+        !host.is_empty() && port.parse::<u16>().is_ok()
+    })
 }
 
 /// Returns whether the line begins an exception that ended the application.

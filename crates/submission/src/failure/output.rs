@@ -1,6 +1,6 @@
 //! What the application itself wrote, among the records of Spark's logger in a driver's log.
 
-use super::cause::{TRACEBACK, UNCAUGHT, level};
+use super::cause::{LONGEST, OF_PYTHON_PROCESS, TRACEBACK, UNCAUGHT, level};
 
 /// Lines that Spark, the JVM or the image's entrypoint write without a level.
 const OF_SPARK: [&str; 5] = [
@@ -41,7 +41,7 @@ impl OwnOutput {
         if is_record {
             self.in_record = true;
         } else if !continues {
-            self.in_record = self.after_record && is_exception(line);
+            self.in_record = self.after_record && is_exception(line) || is_of_python_process(line);
         }
         self.after_record = is_record;
         !(self.in_record || OF_SPARK.iter().any(|beginning| line.starts_with(beginning)))
@@ -56,15 +56,28 @@ fn is_exception(line: &str) -> bool {
         && class.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '$' | '_'))
 }
 
+/// Returns whether spark-submit reports the end of the Python process.
+fn is_of_python_process(line: &str) -> bool {
+    line.strip_prefix(UNCAUGHT).is_some_and(|sentence| sentence.starts_with(OF_PYTHON_PROCESS))
+}
+
+/// Returns the last line that the application wrote, shortened to one sentence's length.
+pub fn last_own_line(log: &str) -> Option<String> {
+    let mut own = OwnOutput::default();
+    let line = log.lines().filter(|line| own.has(line) && !line.trim().is_empty()).last()?.trim();
+    Some(line[..line.floor_char_boundary(LONGEST)].to_owned())
+}
+
 /// Returns the application's own output at the end of a log, from the first uncaught exception on if there is one; all of the text if
 /// the application wrote nothing.
 pub fn own_end(log: &str) -> String {
     let mut own = OwnOutput::default();
-    let lines: Vec<&str> = log.lines().filter(|line| own.has(line)).collect();
-    let from = lines.iter().position(|line| *line == TRACEBACK || line.starts_with(UNCAUGHT)).unwrap_or_default();
+    let lines: Vec<&str> = log.split_inclusive('\n').filter(|line| own.has(line.trim_end_matches('\n'))).collect();
+    let begins_exception = |line: &&str| line.trim_end() == TRACEBACK || line.starts_with(UNCAUGHT);
+    let from = lines.iter().position(begins_exception).unwrap_or_default();
     match lines.iter().all(|line| line.trim().is_empty()) {
         true => log.to_owned(),
-        false => lines[from..].join("\n"),
+        false => lines[from..].concat(),
     }
 }
 
@@ -85,7 +98,9 @@ mod tests {
         java.lang.Strange text of the application\n\
         Traceback (most recent call last):\n  File \"/app.py\", line 7\n\
         ValueError: no such column: x\n\
-        26/01/02 03:04:06 INFO ShutdownHookManager: Shutdown hook called\n";
+        26/01/02 03:04:06 INFO ShutdownHookManager: Shutdown hook called\n\
+        Exception in thread \"main\" org.apache.spark.SparkUserAppException: User application exited with 1\n\
+        \tat org.apache.spark.deploy.PythonRunner$.main(PythonRunner.scala:1)\n";
 
     #[test]
     fn records_with_their_exceptions_and_the_entrypoint_are_not_the_applications() {
@@ -104,11 +119,17 @@ mod tests {
 
     #[test]
     fn the_end_begins_at_the_exception() {
-        assert!(own_end(LOG).starts_with("Traceback") && own_end(LOG).ends_with("column: x"));
+        assert!(own_end(LOG).starts_with("Traceback") && own_end(LOG).ends_with("column: x\n"));
         let uncaught =
             "a\nException in thread \"main\" java.lang.Error: x\n\tat a.B(B.java:1)\n26/01/02 03:04:06 INFO A: b\n";
-        assert_eq!(own_end(uncaught), "Exception in thread \"main\" java.lang.Error: x\n\tat a.B(B.java:1)");
+        assert_eq!(own_end(uncaught), "Exception in thread \"main\" java.lang.Error: x\n\tat a.B(B.java:1)\n");
         let records = "26/01/02 03:04:06 ERROR A: b\n";
         assert_eq!(own_end(records), records, "there is nothing else");
+    }
+
+    #[test]
+    fn the_last_line_is_the_applications() {
+        assert_eq!(last_own_line(LOG).as_deref(), Some("ValueError: no such column: x"));
+        assert_eq!(last_own_line("26/01/02 03:04:06 ERROR A: b\n\n"), None);
     }
 }

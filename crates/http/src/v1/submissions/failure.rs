@@ -34,7 +34,7 @@ pub(in crate::v1) struct Why {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     events: Vec<Event>,
-    /// The last lines that the driver wrote. Not in lists.
+    /// The end of what the application wrote, from its exception on; of the whole log, if it wrote nothing else. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_tail: Option<String>,
 }
