@@ -29,6 +29,7 @@ mod session;
 mod status;
 mod submit;
 mod token;
+mod top;
 mod usage;
 mod wait;
 mod webhook;
@@ -51,6 +52,8 @@ pub enum ClientCommand {
     Status(status::Status),
     /// List submissions, newest first.
     List(list::List),
+    /// Show what runs now and with how many executors, until Ctrl-C.
+    Top(top::Top),
     /// Show jobs: all runs of a name, how they ended, and what has changed.
     Jobs(jobs::Jobs),
     /// Show what differs between two submissions: their requests and how they ended.
@@ -130,6 +133,7 @@ impl ClientCommand {
                 Self::Rerun(command) => command.run().await,
                 Self::Status(command) => command.run().await,
                 Self::List(command) => command.run().await,
+                Self::Top(command) => command.run().await,
                 Self::Jobs(command) => command.run().await,
                 Self::Diff(command) => command.run().await,
                 Self::Open(command) => command.run().await,

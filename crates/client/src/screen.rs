@@ -112,6 +112,11 @@ pub(super) fn state(state: &str) -> String {
     format!("{style}{state}{style:#}")
 }
 
+/// Returns whether a person reads both the data and what is said about it.
+pub(super) fn is_watched() -> bool {
+    stdout().is_terminal() && stderr().is_terminal()
+}
+
 /// Writes a line for the user to standard error, cleaned for a terminal. Errors are ignored, so that a closed standard error stops no command.
 pub(super) fn note(text: &str) {
     let _ = writeln!(stderr(), "{}", clean::lines(text));
@@ -130,7 +135,7 @@ pub(super) fn style_of(state: &str) -> Style {
 }
 
 /// Returns the number of columns, if standard output is a terminal.
-fn width() -> Option<usize> {
+pub(super) fn width() -> Option<usize> {
     let out = stdout();
     let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(out).ok())??;
     (size.ws_col > 0).then_some(size.ws_col.into())

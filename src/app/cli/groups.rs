@@ -11,6 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Look",
         &[
             "list",
+            "top",
             "jobs",
             "status",
             "logs",

@@ -52,6 +52,15 @@ async fn properties_that_are_probably_misspelt_are_warned_of(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn heaps_with_which_spark_does_not_start_are_warned_of(pool: PgPool) {
+    let api = api(&pool).await;
+    let heaps = json!({"sparkProperties": {"spark.driver.memory": "4", "spark.executor.memory": "450m"}});
+    let answer = post(&api, "/v1/submissions?dryRun=true", &[], &job(heaps)).await;
+    let expected = "spark.driver.memory is 4, which is 4 MiB: Spark doesn't start with a heap of less than 450 MiB";
+    assert_eq!((answer.status, &answer.json()["warnings"]), (200, &json!([expected])), "{}", answer.body);
+}
+
+#[sqlx::test]
 async fn an_unchanged_document_is_not_sent_again(pool: PgPool) {
     let api = api(&pool).await;
     let path = format!("/v1/submissions/{}", accepted(&api, json!({})).await);

@@ -6,6 +6,7 @@ use super::Outcome;
 use crate::{
     api::{Answer, Api},
     clean,
+    connection::Connection,
     error::Error,
     follow::{Progress, Seen, follow},
     options::Target,
@@ -28,6 +29,10 @@ pub(super) async fn show(api: &Api, target: &Target, answer: Answer, wait: bool)
         match target.is_document() {
             true => target.document(&created.body)?,
             false => screen::line(&clean::line(id))?,
+        }
+        if screen::is_watched() {
+            let page = Connection::of(&target.gateway)?.server.console(&format!("submissions/{id}"));
+            note(&format!("console: {page}"));
         }
         return Ok(0);
     }

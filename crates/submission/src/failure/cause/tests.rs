@@ -141,6 +141,26 @@ fn what_is_no_exception_has_no_cause() {
 }
 
 #[test]
+fn a_refused_connection_is_named_by_the_exception_that_has_the_host() {
+    let log = |outer: &str| {
+        format!("{UNCAUGHT}{outer}\n\tat x\nCaused by: java.net.ConnectException: Connection refused\n\tat y\n")
+    };
+    for (outer, expected) in [
+        (
+            "org.postgresql.util.PSQLException: Connection to db:5432 refused.",
+            "org.postgresql.util.PSQLException: Connection to db:5432 refused.",
+        ),
+        (
+            "java.io.IOException: Failed to connect to /10.0.0.1:7077",
+            "java.io.IOException: Failed to connect to /10.0.0.1:7077",
+        ),
+        ("java.io.IOException: at 12: reading failed", "java.net.ConnectException: Connection refused"),
+    ] {
+        assert_eq!(cause(&log(outer)).as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn a_failed_python_process_is_no_cause_of_its_own() {
     let log = format!(
         "{TRACEBACK}\n  File \"a.py\", line 1\nKeyError: 'x'\n{UNCAUGHT}{OF_PYTHON_PROCESS}User application exited with 1\n\tat x\n"
