@@ -53,7 +53,9 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
         tracing::warn!("no Spark found: drivers are only simulated; set SPARK_HOME or pip install pyspark");
     }
     let postgres = PrivatePostgres::start(&dir.join("postgres")).await?;
-    tracing::info!("database: a private Postgres in {}", dir.display());
+    let database = dir.join("database-url");
+    write_private(&database, &postgres.url).with_context(|| format!("writing {}", database.display()))?;
+    tracing::info!("database: a private Postgres; `psql $(cat {})` looks into it", database.display());
     let served = beside(&settings, &dir, path, sandbox, &postgres, listener, signals).await;
     let stopped = postgres.stop().await;
     served.and(stopped)
@@ -82,8 +84,9 @@ async fn beside(
         same_store: true,
     })
     .await?;
-    if settings.require_token {
-        let access_file = private::access_file(dir, &gateway.database, listener.local_addr()?).await?;
+    if settings.require_token || settings.access_file.is_some() {
+        private::write_key(dir, &gateway.database, listener.local_addr()?).await?;
+        let access_file = settings.access_file.clone().map_or_else(|| private::access_file(dir), Ok)?;
         gateway.access.access_file = Some(access_file);
     }
     let ended = async {
@@ -119,6 +122,7 @@ fn gateway(
     let mut gateway = Serve::from_flags(flags)?;
     gateway.http.livy_listen = settings.livy_listen;
     gateway.http.connect_listen = settings.connect_listen;
+    gateway.http.management_listen = settings.management_listen;
     gateway.spark_ui = settings.spark_ui.clone();
     let user = settings.spark.spark_user.clone().unwrap_or_else(person);
     gateway.spark = Spark { spark_user: Some(user), ..settings.spark.clone() };

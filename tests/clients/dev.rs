@@ -34,6 +34,15 @@ impl Dev {
         })
     }
 
+    /// Starts one with tenants and queues, whose drivers are real. `management` is the address of its metrics.
+    pub(crate) fn with_tenants(management: SocketAddr) -> Self {
+        Self::start(|command, _| {
+            command.env("SPARK_HOME", std::env::var("SPARK_HOME").expect("SPARK_HOME is not set: run `make test`"));
+            command.args(["--access-file", concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/access.dev.yaml")]);
+            command.args(["--management-listen", &management.to_string()]);
+        })
+    }
+
     /// Starts one whose drivers are fakes: each runs for two seconds and succeeds.
     pub(crate) fn played() -> Self {
         Self::start(|command, dir| {

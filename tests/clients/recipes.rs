@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     fs,
     io::Write,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
 };
@@ -15,7 +16,7 @@ mod answer;
 mod script;
 
 use script::{Recipe, recipes};
-use sparkgate_testing::gateway::until;
+use sparkgate_testing::{gateway::until, process::free_address};
 
 /// A shell that lasts as long as its page, so that exported variables stay.
 struct Shell {
@@ -30,6 +31,7 @@ impl Shell {
         let program = Path::new(env!("CARGO_BIN_EXE_sparkgate")).parent().unwrap();
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new("bash");
+        command.env("SPARKGATE_DEV_DIR", dir.parent().unwrap().join("dev"));
         command.args(["--norc", "-s"]).current_dir(dir).env("PATH", path).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take().unwrap();
@@ -62,6 +64,11 @@ impl Drop for Shell {
 
 /// Runs the commands of a page; returns their number.
 fn follow(dev: &Dev, page: &str) -> usize {
+    follow_with(dev, page, &[])
+}
+
+/// Does the same, with addresses in the place of those that the page has.
+fn follow_with(dev: &Dev, page: &str, addresses: &[(&str, SocketAddr)]) -> usize {
     let dir = dev.dir.path().join(page.replace('/', "-"));
     fs::create_dir(&dir).unwrap();
     let mut shell = Shell::start(&dir);
@@ -70,6 +77,9 @@ fn follow(dev: &Dev, page: &str) -> usize {
     let recipes = recipes(&markdown::page(page));
     for Recipe { command, answer } in &recipes {
         let mut text = command.replace("127.0.0.1:6066", &dev.gateway.address.to_string());
+        for (of_page, address) in addresses {
+            text = text.replace(of_page, &address.to_string());
+        }
         for (ours, theirs) in &ids {
             text = text.replace(ours, theirs);
         }
@@ -107,6 +117,13 @@ fn the_recipes_of_the_readme_work() {
 #[test]
 fn the_recipes_of_the_first_steps_work() {
     assert!(follow(&Dev::with_spark(), "docs/start/first-steps.md") > 10);
+}
+
+#[test]
+fn tenants_queues_and_metrics_are_tried_as_the_page_says() {
+    let management = free_address();
+    let page = "docs/start/try-tenants.md";
+    assert!(follow_with(&Dev::with_tenants(management), page, &[("127.0.0.1:6068", management)]) > 15);
 }
 
 #[test]

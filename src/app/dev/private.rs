@@ -43,9 +43,16 @@ impl PrivateToken {
     }
 }
 
-/// Writes the access file, and an API key into the file `token`: `http://ADDRESS KEY`. The key of an earlier `dev` stays in use.
-pub(super) async fn access_file(dir: &Path, database: &Database, listen: SocketAddr) -> anyhow::Result<PathBuf> {
-    let (path, access) = (dir.join("token"), dir.join("access.yaml"));
+/// Writes an access file with one tenant, in which every client needs a key.
+pub(super) fn access_file(dir: &Path) -> anyhow::Result<PathBuf> {
+    let access = dir.join("access.yaml");
+    write(&access, ACCESS)?;
+    Ok(access)
+}
+
+/// Writes an administrator's API key into the file `token`: `http://ADDRESS KEY`. The key of an earlier `dev` stays in use.
+pub(super) async fn write_key(dir: &Path, database: &Database, listen: SocketAddr) -> anyhow::Result<()> {
+    let path = dir.join("token");
     let store = Store::connect(&database.settings()?).await?;
     let key = match kept(&store, &path).await? {
         Some(key) => key,
@@ -57,9 +64,8 @@ pub(super) async fn access_file(dir: &Path, database: &Database, listen: SocketA
     };
     store.close().await;
     write(&path, &format!("http://{listen} {}\n", key.expose_secret()))?;
-    write(&access, ACCESS)?;
     tracing::info!("clients need the token in {}", path.display());
-    Ok(access)
+    Ok(())
 }
 
 /// Returns the key in the file, if the database still knows it.

@@ -21,6 +21,13 @@ pub(in crate::app) struct Dev {
     /// Another listening address of the gateway, for clients of Spark Connect (docs/use/connect.md).
     #[arg(long, env = "SPARKGATE_CONNECT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) connect_listen: Option<SocketAddr>,
+    /// Another listening address of the gateway, with /metrics, /livez and /readyz.
+    #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) management_listen: Option<SocketAddr>,
+    /// An access file with tenants, roles, queues and policies to try (docs/start/try-tenants.md). The key of an administrator is written to
+    /// the file `token` in the directory, where `sparkgate` itself finds it.
+    #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
+    pub(in crate::app) access_file: Option<PathBuf>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
     /// ~/.local/state/sparkgate-dev].
     #[arg(long, env = "SPARKGATE_DEV_DIR")]
@@ -45,6 +52,7 @@ impl Dev {
         loopback("--sandbox-listen", self.sandbox_listen)?;
         self.livy_listen.map_or(Ok(()), |address| loopback("--livy-listen", address))?;
         self.connect_listen.map_or(Ok(()), |address| loopback("--connect-listen", address))?;
+        self.management_listen.map_or(Ok(()), |address| loopback("--management-listen", address))?;
         if self.sandbox_listen.port() == 0 {
             bail!("--sandbox-listen needs a port: clients and later runs must be able to find the sandbox");
         }
