@@ -4,6 +4,7 @@
 
 mod access;
 mod accessible;
+mod dashboard;
 mod failure;
 mod hostile;
 mod in_browser;

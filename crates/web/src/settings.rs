@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use axum::http::HeaderValue;
 use tower_http::{
-    cors::{Any, CorsLayer},
+    cors::{AllowHeaders, Any, CorsLayer},
     csrf::{ConfigError, CsrfLayer},
 };
 
@@ -73,7 +73,10 @@ impl BrowserSettings {
     /// Returns the layer that lets pages of the allowed origins read answers.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
         let origins: Vec<HeaderValue> = self.origins.iter().filter_map(|origin| origin.parse().ok()).collect();
-        let layer = CorsLayer::new().allow_origin(origins).allow_methods(Any).allow_headers(Any).expose_headers(Any);
+        // By the Fetch standard, `*` doesn't cover `Authorization`.
+        let headers = AllowHeaders::mirror_request();
+        let layer =
+            CorsLayer::new().allow_origin(origins).allow_methods(Any).allow_headers(headers).expose_headers(Any);
         (!self.origins.is_empty()).then_some(layer)
     }
 }
