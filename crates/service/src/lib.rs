@@ -29,9 +29,9 @@ use sparkgate_store::Store;
 
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Day, Delivery, Event,
-    ExecutorCounts, Filter, Found, GroupBy, Held, HoldAnswer, HourCount, JobFilter, JobRun, KillAnswer, Lateness,
-    LeaseRecord, LiveCount, LivyBatch, Page, Price, QueueState, Scope, StartupTimes, StateCount, StateCounts,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, AuditSubject, COUNTED_IN_LISTS, Delivery, Event, ExecutorCounts,
+    Filter, Found, GroupBy, Held, HoldAnswer, JobFilter, JobRun, KillAnswer, Lateness, LeaseRecord, LiveCount,
+    LivyBatch, Page, PartCount, Period, Price, QueueState, Recent, Scope, StartupTimes, StateCount, StateCounts,
     StoredQueueState, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 

@@ -1,4 +1,4 @@
-//! What operators and users want to see at a glance: a day of submissions, and the state of the installation.
+//! What operators and users want to see at a glance: a period of submissions, and the state of the installation.
 
 mod checks;
 
@@ -10,7 +10,7 @@ use sparkgate_common::error::Error;
 use sparkgate_core::{encryption::EncryptionKeys, event_feed::EventFeed};
 use sparkgate_kueue::KueueQueues;
 use sparkgate_logs::DriverLogs;
-use sparkgate_store::{Day, LeaseRecord, LiveCount, Scope, Store, WatchRecord};
+use sparkgate_store::{LeaseRecord, LiveCount, Period, Recent, Scope, Store, WatchRecord};
 use sparkgate_tenancy::{access_file::AccessFile, session::Session};
 
 pub use checks::Checked;
@@ -59,9 +59,9 @@ impl Overview {
         Self { store, events, logs, checks }
     }
 
-    /// Sums up the last 24 hours of the submissions that the caller may read.
-    pub async fn day(&self, caller: &Session) -> Result<Day, Error> {
-        Ok(self.store.scoped(&caller.readable()).last_day().await?)
+    /// Sums up a period of the submissions that the caller may read.
+    pub async fn recent(&self, caller: &Session, period: Period) -> Result<Recent, Error> {
+        Ok(self.store.scoped(&caller.readable()).recent(period).await?)
     }
 
     /// Returns the state of the installation.

@@ -87,8 +87,8 @@ impl Store {
         Ok(InstallationKeys { own, former, guarded_since, others: within(action, others).await? })
     }
 
-    /// Publishes which keys the replica with this session can verify, and forgets replicas that are gone.
-    pub async fn publish_keys(&self, session: Uuid, known: &[String]) -> Result<(), Error> {
+    /// Publishes which keys the replica with this session can verify, and its host, and forgets replicas that are gone.
+    pub async fn publish_keys(&self, session: Uuid, host: &str, known: &[String]) -> Result<(), Error> {
         let action = "publishing the keys of this replica";
         let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
@@ -96,11 +96,12 @@ impl Store {
                  DELETE FROM replica_keys WHERE session <> $1 AND written_at < clock_timestamp() - interval '1 day'
                      AND session NOT IN (SELECT holder FROM leases WHERE {ALIVE})
              )
-             INSERT INTO replica_keys AS r (session, known) VALUES ($1, $2)
+             INSERT INTO replica_keys AS r (session, known, host) VALUES ($1, $2, $3)
              ON CONFLICT (session) DO UPDATE SET known = excluded.known WHERE r.known <> excluded.known"
         )))
         .bind(session)
         .bind(known)
+        .bind(host)
         .execute(&mut *connection);
         within(action, statement).await?;
         Ok(())

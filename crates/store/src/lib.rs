@@ -98,7 +98,7 @@ pub use lease::{Renewed, replica};
 pub use livy::LivyBatch;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
-pub use overview::{Day, HourCount, LeaseRecord, OwnerCount, Start, StateCount, WatchRecord};
+pub use overview::{Durations, LeaseRecord, OwnerCount, PartCount, Period, Recent, Start, StateCount, WatchRecord};
 pub use query::{Live, Record};
 pub use queues::{
     Admission, Backlog, COUNTED_IN_LISTS, Changed, Destination, HoldAnswer, InBacklog, Largest, Matching, Move, Moved,

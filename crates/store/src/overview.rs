@@ -19,13 +19,52 @@ use sparkgate_submission::{FailureCode, State, SubmissionId};
 /// The most rows of each list.
 const ROWS: i32 = 10;
 
-/// The last 24 hours of a scope's submissions.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Day {
-    /// How many were accepted in each hour.
-    pub accepted: Vec<HourCount>,
-    /// How many ended in each hour.
-    pub ended: Vec<HourCount>,
+/// How far back a sum goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Period {
+    #[default]
+    Day,
+    Week,
+    Month,
+}
+
+impl Period {
+    pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
+
+    /// Returns its length as a word: `24h`, `7d`, `30d`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "24h",
+            Self::Week => "7d",
+            Self::Month => "30d",
+        }
+    }
+
+    /// Returns the length of the parts that are counted, in hours, and their number.
+    pub fn parts(self) -> (u32, u32) {
+        match self {
+            Self::Day => (1, 24),
+            Self::Week => (6, 28),
+            Self::Month => (24, 30),
+        }
+    }
+
+    /// Returns its length in hours.
+    pub fn hours(self) -> u32 {
+        let (length, count) = self.parts();
+        length * count
+    }
+}
+
+/// What happened to a scope's submissions in a period up to now.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Recent {
+    /// How many were accepted in each part of the period.
+    pub accepted: Vec<PartCount>,
+    /// How many ended in each part.
+    pub ended: Vec<PartCount>,
+    /// How long those that finished took, in seconds; `None` if none did.
+    pub durations: Option<Durations>,
     ends: Vec<Ends>,
     /// The live ones, by state.
     pub live: Vec<StateCount>,
@@ -35,12 +74,20 @@ pub struct Day {
     pub owners: Vec<OwnerCount>,
 }
 
-/// A number of submissions of one hour.
+/// A number of submissions of one part of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct HourCount {
-    /// 0 for the last 60 minutes, 23 at most.
-    pub hours_ago: usize,
+pub struct PartCount {
+    /// 0 for the part that ends now.
+    pub parts_ago: u32,
     pub count: u64,
+}
+
+/// How long runs took, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Durations {
+    pub median: f64,
+    /// What nine of ten took at most.
+    pub p90: f64,
 }
 
 /// Ends with the same cause.
@@ -85,6 +132,8 @@ pub struct OwnerCount {
 pub struct LeaseRecord {
     pub name: String,
     pub holder: String,
+    /// The holder's host, or its pod; `None` for a replica of an older release.
+    pub host: Option<String>,
     pub epoch: i64,
     pub alive: bool,
     pub expires_at: DateTime<Utc>,
@@ -99,7 +148,7 @@ pub struct WatchRecord {
     pub at: DateTime<Utc>,
 }
 
-impl Day {
+impl Recent {
     /// Returns how often each cause ended a submission, the most frequent first.
     pub fn failures(&self) -> Vec<(FailureCode, u64)> {
         let mut counts: Vec<(FailureCode, u64)> = Vec::new();
@@ -127,36 +176,42 @@ impl Day {
 }
 
 impl Scoped {
-    /// Sums up the last 24 hours, in one statement. It reads two indexes of times, and those of live submissions.
-    pub async fn last_day(&self) -> Result<Day, Error> {
-        let action = "summing up a day";
+    /// Sums up a period, in one statement. It reads two indexes of times, and those of live submissions.
+    pub async fn recent(&self, period: Period) -> Result<Recent, Error> {
+        let action = "summing up a period";
         let mut connection = self.store.for_long_read(action).await?;
-        let mut query = QueryBuilder::new(
+        let (length, count) = period.parts();
+        let (seconds, hours) = (length * 3600, period.hours());
+        let mut query = QueryBuilder::new(format!(
             "WITH accepted AS MATERIALIZED (
                  SELECT id, name, owner, state, created_at, started_at,
-                        floor(extract(epoch FROM clock_timestamp() - created_at) / 3600)::int AS hours_ago
-                 FROM submissions s WHERE created_at > clock_timestamp() - interval '24 hours' AND ",
-        );
+                        floor(extract(epoch FROM clock_timestamp() - created_at) / {seconds})::int AS parts_ago
+                 FROM submissions s WHERE created_at > clock_timestamp() - interval '{hours} hours' AND ",
+        ));
         self.scope.push_condition(&mut query, "s");
-        query.push(
+        query.push(format!(
             "), ended AS MATERIALIZED (
                  SELECT state, exit_code, reason, CASE state WHEN 'ERROR' THEN left(message, 300) END AS message,
-                        floor(extract(epoch FROM clock_timestamp() - finished_at) / 3600)::int AS hours_ago
-                 FROM submissions s WHERE finished_at > clock_timestamp() - interval '24 hours' AND ",
-        );
+                        CASE state WHEN 'FINISHED' THEN extract(epoch FROM finished_at - started_at)::float8 END AS took,
+                        floor(extract(epoch FROM clock_timestamp() - finished_at) / {seconds})::int AS parts_ago
+                 FROM submissions s WHERE finished_at > clock_timestamp() - interval '{hours} hours' AND ",
+        ));
         self.scope.push_condition(&mut query, "s");
         query.push(") , live AS (SELECT state, CASE WHEN state IN ('QUEUED', 'LAUNCHING') THEN ").push(WAITED);
         query.push(" END AS waited FROM submissions s WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND ");
         self.scope.push_condition(&mut query, "s");
         query.push(" UNION ALL SELECT state, NULL FROM submissions s WHERE state IN ('PENDING', 'RUNNING') AND ");
         self.scope.push_condition(&mut query, "s");
-        query.push(
+        query.push(format!(
             ")
              SELECT jsonb_build_object(
                  'accepted', (SELECT coalesce(jsonb_agg(h), '[]') FROM (
-                     SELECT hours_ago, count(*) AS count FROM accepted WHERE hours_ago BETWEEN 0 AND 23 GROUP BY 1) AS h),
+                     SELECT parts_ago, count(*) AS count FROM accepted WHERE parts_ago BETWEEN 0 AND {last} GROUP BY 1) AS h),
                  'ended', (SELECT coalesce(jsonb_agg(h), '[]') FROM (
-                     SELECT hours_ago, count(*) AS count FROM ended WHERE hours_ago BETWEEN 0 AND 23 GROUP BY 1) AS h),
+                     SELECT parts_ago, count(*) AS count FROM ended WHERE parts_ago BETWEEN 0 AND {last} GROUP BY 1) AS h),
+                 'durations', (SELECT CASE WHEN count(took) > 0 THEN jsonb_build_object(
+                     'median', percentile_cont(0.5) WITHIN GROUP (ORDER BY took),
+                     'p90', percentile_cont(0.9) WITHIN GROUP (ORDER BY took)) END FROM ended),
                  'ends', (SELECT coalesce(jsonb_agg(e), '[]') FROM (
                      SELECT state, exit_code, reason, message, count(*) AS count FROM ended GROUP BY 1, 2, 3, 4) AS e),
                  'live', (SELECT coalesce(jsonb_agg(l), '[]') FROM (
@@ -164,7 +219,8 @@ impl Scoped {
                  'slowest', (SELECT coalesce(jsonb_agg(w), '[]') FROM (
                      SELECT id, name, owner, greatest(extract(epoch FROM started_at - created_at), 0)::bigint AS seconds
                      FROM accepted WHERE started_at IS NOT NULL ORDER BY started_at - created_at DESC LIMIT ",
-        );
+            last = count - 1
+        ));
         query.push_bind(ROWS).push(
             ") AS w),
                  'owners', (SELECT coalesce(jsonb_agg(o), '[]') FROM (
@@ -173,8 +229,8 @@ impl Scoped {
         );
         query.push_bind(ends()).push(")) AS failed FROM accepted GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ");
         query.push_bind(ROWS).push(") AS o))");
-        let Json(day) = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;
-        Ok(day)
+        let Json(recent) = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;
+        Ok(recent)
     }
 
     /// Returns the request of a submission as it was stored: with all defaults and without secrets, as JSON. `None` if no
@@ -209,7 +265,9 @@ impl Store {
         let action = "reading the leases";
         let mut connection = self.connection(action).await?;
         let statement = format!(
-            "SELECT name, holder::text AS holder, epoch, {ALIVE} AS alive, expires_at FROM leases ORDER BY name LIMIT 1000"
+            "SELECT name, holder::text AS holder, (SELECT host FROM replica_keys WHERE session = holder) AS host, epoch,
+                    {ALIVE} AS alive, expires_at
+             FROM leases ORDER BY name LIMIT 1000"
         );
         within(action, sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(&mut *connection)).await
     }

@@ -1,4 +1,4 @@
-//! The pages of a submission that failed: what ended it, and what the application itself wrote.
+//! What the pages say of submissions that failed: what ended one, what its application itself wrote, and how many failed.
 
 use sparkgate::store::{LogEnd, Store};
 use sqlx::PgPool;
@@ -42,4 +42,24 @@ async fn the_exception_is_the_title_and_the_applications_own_output_a_click_away
         "2026-01-02T03:04:05.000000005Z   File \"/app.py\", line 7, in <module>\n\
          2026-01-02T03:04:05.000000006Z ValueError: no such column: x\n"
     );
+}
+
+#[sqlx::test]
+async fn the_overview_has_a_day_a_week_and_a_month_and_leads_to_what_failed(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let ids = site.submit(3).await;
+    let ended = "state = 'FAILED', exit_code = 1, reason = 'Error', message = 'x'";
+    for (id, days) in ids.iter().zip([0, 3, 20]) {
+        let times = format!(
+            "created_at = clock_timestamp() - interval '{days} days 1 minute', finished_at = clock_timestamp() - interval '{days} days'"
+        );
+        site.set(id, &format!("{ended}, {times}")).await;
+    }
+    for (period, count) in [("24h", 1), ("7d", 2), ("30d", 3)] {
+        let page = site.page(&format!("/console/overview?period={period}")).await.body;
+        assert!(page.contains(&format!("<p class=\"value\">{count}</p>")), "{period}: {page}");
+        assert!(page.contains(&format!("<td class=\"number\">{count}</td>")), "{period}: {page}");
+        assert!(page.contains("href=\"submissions?failureCode=APPLICATION_ERROR&amp;createdAfter="), "{page}");
+    }
+    assert_eq!(site.page("/console/overview?period=1y").await.status, 400);
 }

@@ -58,6 +58,11 @@ struct Session {
     history: u64,
 }
 
+/// Returns the name of this host, which is that of the pod in Kubernetes.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 impl Session {
     fn new(store: &Store) -> Self {
         Self { id: Uuid::new_v4(), until: Instant::now(), held: HashMap::new(), history: store.history() }
@@ -128,7 +133,7 @@ impl Leases {
         }
         let mut next = Session::new(&self.store);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Err(error) = self.store.publish_keys(next.id, &keys).await {
+        if let Err(error) = self.store.publish_keys(next.id, &host(), &keys).await {
             // Until the next look, others take this replica for one of an older release.
             tracing::debug!("the keys of a session aren't published: {}", error_chain(&error));
         }
@@ -157,7 +162,7 @@ impl Leases {
     pub async fn publish(&self, keys: Vec<String>) -> Result<(), Error> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&keys);
         match self.session() {
-            Some(session) => Ok(self.store.publish_keys(session, &keys).await?),
+            Some(session) => Ok(self.store.publish_keys(session, &host(), &keys).await?),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use super::text::{duration, took};
-use sparkgate_service::{Event, ExecutorCounts, HourCount, JobRun, StartupStep};
+use sparkgate_service::{Event, ExecutorCounts, JobRun, PartCount, Period, StartupStep};
 use sparkgate_submission::{ExecutorRecord, State};
 
 /// The width of wide pictures in units of their own; pages stretch them.
@@ -200,35 +200,45 @@ pub(super) fn durations(runs: &[JobRun]) -> Markup {
     }
 }
 
-/// Shows two numbers of each of the last 24 hours.
-pub(super) fn hours(accepted: &[HourCount], ended: &[HourCount]) -> Markup {
-    let of = |counts: &[HourCount], hours_ago: usize| {
-        counts.iter().find(|hour| hour.hours_ago == hours_ago).map_or(0, |hour| hour.count)
+/// Shows two numbers of each part of a period.
+pub(super) fn throughput(accepted: &[PartCount], ended: &[PartCount], period: Period) -> Markup {
+    let of = |counts: &[PartCount], parts_ago: u32| {
+        counts.iter().find(|part| part.parts_ago == parts_ago).map_or(0, |part| part.count)
     };
-    let most = accepted.iter().chain(ended).map(|hour| hour.count).max().unwrap_or(0).max(1);
-    let width = WIDTH / 24.0;
+    let (length, count) = period.parts();
+    let most = accepted.iter().chain(ended).map(|part| part.count).max().unwrap_or(0).max(1);
+    let width = WIDTH / f64::from(count);
     let bar = |class: &'static str, count: u64, x: f64| {
         let height = 100.0 * count as f64 / most as f64;
         html! {
             rect class=(class) x=(number(x)) y=(number(100.0 - height)) width=(number(width * 0.38)) height=(number(height)) {}
         }
     };
+    let unit = match length {
+        1 => "an hour".to_owned(),
+        24 => "a day".to_owned(),
+        hours => format!("in {hours} hours"),
+    };
+    let ago = |hours: u32| if hours > 48 { format!("{} d ago", hours / 24) } else { format!("{hours} h ago") };
     html! {
         figure.chart.hours {
+            p.axis { span { (most) " " (unit) } span.key { span.accepted { "accepted" } " " span.ended { "ended" } } }
             svg viewBox={ "0 0 " (WIDTH) " 100" } preserveAspectRatio="none" role="img"
-                aria-label={ "Submissions by hour, " (most) " at most" } {
-                @for hours_ago in (0..24).rev() {
-                    @let (came, went) = (of(accepted, hours_ago), of(ended, hours_ago));
-                    @let x = WIDTH - width * (hours_ago as f64 + 1.0);
+                aria-label={ "Submissions accepted and ended, " (most) " " (unit) " at most" } {
+                @for parts_ago in (0..count).rev() {
+                    @let (came, went) = (of(accepted, parts_ago), of(ended, parts_ago));
+                    @let x = WIDTH - width * (f64::from(parts_ago) + 1.0);
                     g {
-                        title { (hours_ago) " h ago: " (came) " accepted, " (went) " ended" }
+                        title { (ago(parts_ago * length)) ": " (came) " accepted, " (went) " ended" }
                         rect class="ground" x=(number(x)) y="0" width=(number(width)) height="100" {}
                         (bar("accepted", came, x + width * 0.1))
                         (bar("ended", went, x + width * 0.5))
                     }
                 }
             }
-            figcaption { span { "24 h ago" } span.key { span.accepted { "accepted" } " " span.ended { "ended" } " · " (most) " at most" } span { "now" } }
+            figcaption {
+                span { (ago(period.hours())) } span { (ago(period.hours() / 2)) } span { "now" }
+            }
         }
     }
 }

@@ -71,11 +71,14 @@ fn replicas(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
         section {
             h2 { "Replicas " span.count { (replicas.clone().count()) } }
             table.plain {
-                thead { tr { th scope="col" { "Session" } th scope="col" { "Leases" } th.number scope="col" { "Valid for" } } }
+                thead { tr { th scope="col" { "Host" } th scope="col" { "Leases" } th.number scope="col" { "Valid for" } } }
                 tbody {
                     @for replica in replicas {
                         tr {
-                            th scope="row" { code { (replica.holder.get(..8).unwrap_or(&replica.holder)) } }
+                            th scope="row" {
+                                @let session = replica.holder.get(..8).unwrap_or(&replica.holder);
+                                @match &replica.host { Some(host) => span title={ "session " (session) } { (word(host)) }, None => code { (session) } }
+                            }
                             td.wide { (word(&held(&replica.holder))) }
                             td.number { (duration((replica.expires_at - now).max(TimeDelta::zero()))) }
                         }
