@@ -2,6 +2,7 @@
 //! loops. The interfaces find here all that they may use.
 
 pub mod doctor;
+mod features;
 mod overview;
 mod scrape;
 mod setup;
@@ -16,16 +17,14 @@ use sparkgate_cluster::Cluster;
 use sparkgate_connect::Connect;
 use sparkgate_core::{
     effects::Effects,
-    judgement::Rules,
     leadership::leases::Leases,
-    ports::{Attachment, Attachments},
+    ports::{Attachments, Sweep},
     signing_keys::SigningKeys,
     wakeups::Wakeups,
 };
-use sparkgate_kueue::Kueue;
-use sparkgate_late::Late;
-use sparkgate_retries::LaterAttempts;
 use sparkgate_store::Store;
+
+use self::features::{FeatureSettings, Features, Shared};
 
 pub use sparkgate_cluster::DriverBytes;
 pub use sparkgate_store::{
@@ -198,25 +197,21 @@ impl Service {
             access.clone(),
         );
         let effects = Arc::new(effects);
-        let files = Arc::new(Files::new(store.clone(), installation.clone(), files));
-        let receivers = (webhooks, lineage);
-        let webhooks =
-            Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone(), receivers);
-        let webhooks = Arc::new(webhooks);
-        let kueue = Kueue::new(store.clone(), cluster.clone(), access.clone(), wakeups.clone(), kueue_queues.clone());
-        let kueue = Arc::new(kueue);
-        let queues =
-            Arc::new(Queues::new(store.clone(), cluster.clone(), access.clone(), leases.clone(), wakeups.clone()));
-        let connect =
-            Connect::new(store.clone(), cluster.clone(), installation.clone(), wakeups.clone(), connect, closing);
-        let connect = Arc::new(connect);
-        let rules = Arc::new(Rules::new(access.clone(), store.clone()));
-        // The rules and queues come first: what they refuse costs no quota of Kueue, and no file a copy. Kueue has to know what later
-        // attempts get.
-        let mut attachments: Vec<Arc<dyn Attachment>> = vec![rules, queues.clone()];
-        attachments.extend(LaterAttempts::all(&store, &access));
-        attachments.extend([kueue.clone() as Arc<dyn Attachment>, files.clone(), webhooks.clone(), connect.clone()]);
-        let attachments = Arc::new(Attachments::new(attachments));
+        let shared = Shared {
+            store: store.clone(),
+            cluster: cluster.clone(),
+            installation: installation.clone(),
+            access: access.clone(),
+            keys: keys.clone(),
+            leases: leases.clone(),
+            events: events.clone(),
+            wakeups: wakeups.clone(),
+            closing,
+        };
+        let of_features =
+            FeatureSettings { files, webhooks: (webhooks, lineage), kueue: kueue_queues.clone(), connect };
+        let features = Features::new(&shared, of_features);
+        let attachments = Arc::new(Attachments::new(features.attachments()));
         let launcher = Launcher::new(
             store.clone(),
             cluster.clone(),
@@ -234,13 +229,7 @@ impl Service {
             cluster.clone(),
             leases,
             wakeups.clone(),
-            vec![
-                files.clone(),
-                logs.clone(),
-                kueue,
-                connect.clone(),
-                Arc::new(Late::new(store.clone(), wakeups.clone())),
-            ],
+            features.sweeps().into_iter().chain([logs.clone() as Arc<dyn Sweep>]).collect(),
             access.clone(),
         );
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
@@ -257,8 +246,8 @@ impl Service {
             events: events.clone(),
             logs: logs.clone(),
             boundaries: boundaries.clone(),
-            queues: queues.clone(),
-            connect: connect.clone(),
+            queues: features.queues.clone(),
+            connect: features.connect.clone(),
         };
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone(), spark_ui);
@@ -288,11 +277,11 @@ impl Service {
             usage: Arc::new(usage),
             overview: Arc::new(overview),
             boundaries,
-            queues,
-            files,
-            webhooks,
+            queues: features.queues,
+            files: features.files,
+            webhooks: features.webhooks,
             spark_ui: Arc::new(spark_ui),
-            connect,
+            connect: features.connect,
             scrape: Arc::new(scrape),
             signing: Arc::new(signing),
             store,

@@ -113,6 +113,18 @@ async fn a_key_makes_a_rerun_safe_to_repeat(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn the_form_says_beforehand_what_would_be_refused(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let id = site.rich().await;
+    let page = site.page(&format!("/console/submissions/{id}/rerun")).await.body;
+    assert!(
+        page.contains("Without a change it would be refused") && page.contains("#/sparkProperties/spark.my.password")
+    );
+    let fine = site.submit(1).await.remove(0);
+    assert!(!site.page(&format!("/console/submissions/{fine}/rerun")).await.body.contains("would be refused"));
+}
+
+#[sqlx::test]
 async fn a_form_runs_a_submission_again(pool: PgPool) {
     let site = Site::start(pool).await;
     let mut browser = Browser::start(&site.key).await;

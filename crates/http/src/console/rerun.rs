@@ -15,7 +15,7 @@ use super::{
     page::page,
     text::cut,
 };
-use crate::v1::submissions::rerun::rerun_of;
+use crate::v1::submissions::rerun::{check_rerun, rerun_of};
 use sparkgate_service::{Session, Submission};
 use sparkgate_submission::SubmissionId;
 use sparkgate_web::{
@@ -118,7 +118,12 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let of = find(&state.service, &caller, &id).await?;
     let request = state.service.submissions.request(&caller, &id).await?.ok_or_else(|| not_found(&id))?;
-    let content = around(&of, &caller, &html! { (fields(&of, &Fields::of(&request))) });
+    let content = match check_rerun(&state, &caller, &id).await {
+        Ok(()) => html! {},
+        Err(problem) if is_of_request(&problem) => refusal("Without a change it would be refused", &problem),
+        Err(problem) => return Err(problem),
+    };
+    let content = around(&of, &caller, &html! { (content) (fields(&of, &Fields::of(&request))) });
     Ok(page(frame(uri.path(), &caller).around(&content)))
 }
 
@@ -170,7 +175,7 @@ pub(super) async fn submit(
     let sent = Fields::sent(&form::read(&parts.headers, body).await?);
     match rerun(&state, &caller, &id, &sent).await {
         Ok(new) => Ok(super::page::seen_at(format!("../{new}"))),
-        Err(problem) if matches!(problem.code.status(), 400 | 409 | 413 | 422) => {
+        Err(problem) if is_of_request(&problem) => {
             let of = find(&state.service, &caller, &id).await?;
             Ok(refused(&problem, &of, &sent, parts.uri.path(), &caller))
         }
@@ -186,19 +191,27 @@ async fn rerun(state: &AppState, caller: &Session, id: &SubmissionId, sent: &Fie
     Ok(accepted.submission.id)
 }
 
-/// Shows why a request was refused, above the form with what was typed.
-fn refused(problem: &Problem, of: &Submission, sent: &Fields, path: &str, caller: &Session) -> Response {
-    problem.log();
-    let content = html! {
+/// Returns whether another request may be accepted.
+fn is_of_request(problem: &Problem) -> bool {
+    matches!(problem.code.status(), 400 | 403 | 409 | 413 | 422 | 429)
+}
+
+fn refusal(title: &str, problem: &Problem) -> Markup {
+    html! {
         div.refused role="alert" {
-            h3 { (problem.code.title()) }
+            h3 { (title) }
             p { (cut(&problem.detail, DETAIL)) }
             @if problem.errors.len() > 1 {
                 ul { @for error in &problem.errors { li { code { (error.pointer.as_deref().unwrap_or_default()) } " " (cut(&error.detail, DETAIL)) } } }
             }
         }
-        (fields(of, sent))
-    };
+    }
+}
+
+/// Shows why a request was refused, above the form with what was typed.
+fn refused(problem: &Problem, of: &Submission, sent: &Fields, path: &str, caller: &Session) -> Response {
+    problem.log();
+    let content = html! { (refusal(problem.code.title(), problem)) (fields(of, sent)) };
     let mut response = page(frame(path, caller).around(&around(of, caller, &content)));
     *response.status_mut() = StatusCode::from_u16(problem.code.status()).unwrap_or(StatusCode::BAD_REQUEST);
     response

@@ -106,6 +106,16 @@ pub(crate) async fn rerun_of(
     Ok(state.service.submissions.submit(caller, request, options, ()).await?)
 }
 
+/// Checks whether the same could be submitted again without a change.
+///
+/// # Errors
+/// The problem that it would be answered with: it lacks a secret, a file has been deleted, a rule has changed.
+pub(crate) async fn check_rerun(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<(), Problem> {
+    let (request, options) = patched(state, caller, id, b"").await?;
+    state.service.submissions.dry_run(caller, request, options).await?;
+    Ok(())
+}
+
 /// Returns the request of a submission with a patch.
 async fn patched(
     state: &AppState,
