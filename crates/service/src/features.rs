@@ -70,7 +70,7 @@ impl Features {
         Self {
             rules: Arc::new(Rules::new(access.clone(), store.clone())),
             queues: Arc::new(queues),
-            later_attempts: LaterAttempts::all(&store, &access),
+            later_attempts: LaterAttempts::all(&store, &access).into(),
             kueue: Arc::new(kueue),
             files: Arc::new(Files::new(store.clone(), installation.clone(), files)),
             webhooks: Arc::new(webhooks),

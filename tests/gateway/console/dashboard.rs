@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::console::site::{Site, run};
 
+const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/use/dashboard.html"));
 const ROWS: &str = "[...document.querySelectorAll('#rows tr')].map((tr) => `${tr.cells[0].textContent} ${tr.cells[1].textContent}`).join()";
 
 /// The page's table of queries: the URL and the name of the rows in the answer.
@@ -39,10 +40,9 @@ async fn the_queries_of_a_grafana_table_have_rows(pool: PgPool) {
 #[sqlx::test]
 async fn the_dashboard_lists_filters_and_follows_from_another_origin(pool: PgPool) {
     let mut site = Site::start(pool).await;
-    let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/use/dashboard.html"));
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", elsewhere.local_addr().unwrap());
-    tokio::spawn(async { axum::serve(elsewhere, Router::new().route("/", get(async || Html(page)))).await });
+    tokio::spawn(async { axum::serve(elsewhere, Router::new().route("/", get(async || Html(PAGE)))).await });
     let browser = BrowserSettings { origins: vec![origin.clone()], ..BrowserSettings::default() };
     let settings = HttpSettings { browser, ..HttpSettings::default() };
     site.world.router = router(site.world.service.clone(), settings).unwrap();

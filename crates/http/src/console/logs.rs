@@ -52,8 +52,8 @@ pub(super) async fn show(
     let LogQuery { attempt, executor, own_output } = read_query(&query)?;
     let after = state.service.events.newest().await?;
     let of = find(&state.service, &caller, &id).await?;
-    let lines = if own_output { OF_ALL_LINES } else { LINES };
-    let request = LogRequest { attempt, executor, own_output, tail: Some(lines), ..LogRequest::default() };
+    let tail = if own_output { OF_ALL_LINES } else { LINES };
+    let request = LogRequest { attempt, executor, own_output, tail: Some(tail), ..LogRequest::default() };
     let other = form::with(&query, &[("ownOutput", if own_output { "" } else { "true" })]);
     let end = match state.service.logs.log(&caller, &id, &request).await {
         Ok(Log::Stream(log)) => Ok(last(log).await),

@@ -12,7 +12,7 @@ use super::{
     page::page,
     reason::reason,
     spark,
-    text::{ago, amount, lasted, moment, took},
+    text::{ago, amount, cut, lasted, moment, took},
     waiting,
 };
 use crate::{
