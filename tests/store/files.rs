@@ -1,6 +1,6 @@
 //! Files on a real Postgres: one row for each content of a tenant, its uses, and its end.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use sparkgate::{
@@ -20,6 +20,11 @@ fn file(tenant: &str, content: &str, size: u64, object: &str) -> NewFile {
 
 async fn add(store: &Store, tenant: &str, content: &str, object: &str) {
     assert_eq!(store.add_file(&file(tenant, content, 10, object), None, None).await.unwrap(), AddedFile::Added);
+}
+
+/// Returns files with the names under which a submission uses them.
+fn named(contents: &[&str]) -> BTreeMap<String, String> {
+    contents.iter().map(|content| ((*content).to_owned(), format!("{content}.py"))).collect()
 }
 
 async fn end(pool: &PgPool, id: &SubmissionId) {
@@ -84,9 +89,11 @@ async fn a_file_is_deleted_after_the_end_of_its_last_submission(pool: PgPool) {
     add(&store, "default", "aa", "a").await;
     add(&store, "default", "bb", "b").await;
     let id = accept(&store, "pod").await;
-    let used = store.use_files(&id, "default", &["aa".to_owned(), "cc".to_owned()]).await.unwrap();
+    let used = store.use_files(&id, "default", &named(&["aa", "cc"])).await.unwrap();
     assert_eq!(used.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>(), ["aa"]);
     assert_eq!(store.files_of(&id).await.unwrap(), used);
+    let name = async || store.all().files("default", None, 10).await.unwrap().pop().unwrap().name;
+    assert_eq!(name().await.as_deref(), Some("aa.py"));
     let accepted = "SELECT created_at FROM submissions WHERE id = $1";
     let accepted_at = sqlx::query_scalar(accepted).bind(id.as_str()).fetch_one(&pool).await.unwrap();
     let live = UsedFile { file: used[0].clone(), owner: "default".to_owned(), ended: false, accepted_at };
@@ -102,6 +109,7 @@ async fn a_file_is_deleted_after_the_end_of_its_last_submission(pool: PgPool) {
     assert_eq!(store.used_file(&id, "aa").await.unwrap(), Some(UsedFile { ended: true, ..live }));
     assert_eq!(store.release_files(100).await.unwrap(), 1);
     assert!(store.delete_unused_files(HOUR, 100, None).await.unwrap().is_empty(), "it was used until now");
+    assert_eq!(name().await.as_deref(), Some("aa.py"), "the last name stays");
     age(&pool, "files", "last_used_at").await;
     let doubted = chrono::Utc::now() - chrono::TimeDelta::hours(1);
     assert!(store.delete_unused_files(HOUR, 100, Some(doubted)).await.unwrap().is_empty());
@@ -113,7 +121,7 @@ async fn files_of_a_submission_that_was_never_accepted_are_released_later(pool: 
     let store = Store::new(pool.clone());
     add(&store, "default", "aa", "a").await;
     let drawn = draw(&store).await;
-    store.use_files(&drawn.id, "default", &["aa".to_owned()]).await.unwrap();
+    store.use_files(&drawn.id, "default", &named(&["aa"])).await.unwrap();
     assert_eq!(store.release_files(100).await.unwrap(), 0, "it may be accepted yet");
     age(&pool, "file_uses", "created_at").await;
     assert_eq!(store.release_files(100).await.unwrap(), 1);

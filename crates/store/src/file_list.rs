@@ -21,6 +21,8 @@ pub struct ListedFile {
     pub sha256: String,
     #[sqlx(try_from = "i64")]
     pub size: u64,
+    /// The name under which a submission used it last; `None` if none did.
+    pub name: Option<String>,
     pub created_by: String,
     pub created_at: DateTime<Utc>,
     pub last_used_at: DateTime<Utc>,
@@ -49,6 +51,7 @@ impl Scoped {
         let mut connection = self.store.connection(action).await?;
         let mut query = QueryBuilder::new(
             "SELECT number, sha256, size, created_by, created_at, last_used_at,
+                 coalesce((SELECT max(name) FROM file_uses u WHERE u.tenant = f.tenant AND u.sha256 = f.sha256), name) AS name,
                  (SELECT count(*) FROM file_uses u LEFT JOIN submissions s ON s.id = u.submission_id
                   WHERE u.tenant = f.tenant AND u.sha256 = f.sha256 AND NOT coalesce(s.state = ANY(",
         );

@@ -1,6 +1,6 @@
 //! Uploaded files: which exist, and which submissions use them. Their content is in objects elsewhere.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
@@ -148,12 +148,13 @@ impl Store {
         within(action, statement.bind(tenant).bind(sha256).fetch_all(&mut *connection)).await
     }
 
-    /// Records that a submission uses files of its tenant, and returns those that exist. Called before the submission is accepted.
+    /// Records that a submission uses files of its tenant, by SHA-256 with the name that it gives each, and returns those that exist. Called
+    /// before the submission is accepted.
     pub async fn use_files(
         &self,
         id: &SubmissionId,
         tenant: &str,
-        sha256: &[String],
+        files: &BTreeMap<String, String>,
     ) -> Result<Vec<FileRecord>, Error> {
         let action = "recording the files of a submission";
         let mut connection = self.connection(action).await?;
@@ -162,14 +163,16 @@ impl Store {
                  SELECT sha256, size, object FROM files WHERE tenant = $2 AND sha256 = ANY($3)
                  ORDER BY sha256 FOR KEY SHARE
              ), used AS (
-                 INSERT INTO file_uses (submission_id, tenant, sha256) SELECT $1, $2, sha256 FROM found
+                 INSERT INTO file_uses (submission_id, tenant, sha256, name)
+                 SELECT $1, $2, sha256, given.name FROM found JOIN unnest($3::text[], $4::text[]) AS given (sha256, name) USING (sha256)
                  ON CONFLICT DO NOTHING
              )
              SELECT * FROM found",
         )
         .bind(id.as_str())
         .bind(tenant)
-        .bind(sha256)
+        .bind(files.keys().collect::<Vec<_>>())
+        .bind(files.values().collect::<Vec<_>>())
         .fetch_all(&mut *connection);
         within(action, statement).await
     }
@@ -210,12 +213,13 @@ impl Store {
                  LIMIT $2
              ), released AS (
                  DELETE FROM file_uses u USING ended e
-                 WHERE u.submission_id = e.submission_id AND u.sha256 = e.sha256 RETURNING u.tenant, u.sha256
+                 WHERE u.submission_id = e.submission_id AND u.sha256 = e.sha256 RETURNING u.tenant, u.sha256, u.name
              ), unused AS (
-                 SELECT tenant, sha256 FROM files JOIN (SELECT DISTINCT tenant, sha256 FROM released) r USING (tenant, sha256)
+                 SELECT tenant, sha256, r.name FROM files
+                 JOIN (SELECT tenant, sha256, max(name) AS name FROM released GROUP BY 1, 2) r USING (tenant, sha256)
                  ORDER BY tenant, sha256 FOR NO KEY UPDATE OF files
              ), noted AS (
-                 UPDATE files f SET last_used_at = clock_timestamp() FROM unused u
+                 UPDATE files f SET last_used_at = clock_timestamp(), name = coalesce(u.name, f.name) FROM unused u
                  WHERE f.tenant = u.tenant AND f.sha256 = u.sha256
              )
              SELECT count(*) FROM released"

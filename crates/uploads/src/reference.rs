@@ -3,7 +3,7 @@
 //! The name is that under which the driver gets the file. References are stored with a submission; each launch replaces them by
 //! signed URLs, so a URL is never older than its driver.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 
@@ -42,12 +42,12 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '~' | '%' | '+' | '@')
 }
 
-/// Returns the SHA-256 of all files that a request refers to.
+/// Returns the SHA-256 of all files that a request refers to, each with its name there.
 ///
 /// # Errors
 /// A [`Refusal`] that names the field with a malformed reference.
-pub(super) fn in_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<String>, Refusal> {
-    let mut files = BTreeSet::new();
+pub(super) fn in_request(request: &CreateSubmissionRequest) -> Result<BTreeMap<String, String>, Refusal> {
+    let mut files = BTreeMap::new();
     let resource = [(None, request.app_resource.as_str())];
     let lists = LISTS.into_iter().filter_map(|key| Some((Some(key), request.spark_properties.get(key)?.as_str())));
     for (key, list) in resource.into_iter().chain(lists) {
@@ -55,7 +55,7 @@ pub(super) fn in_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<S
             let Some(rest) = entry.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix(':')) else { continue };
             let (path, _) = rest.split_once('#').unwrap_or((rest, ""));
             let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
-            let Some((sha256, _)) = parts.filter(|(sha256, name)| is_sha256(sha256) && is_name(name)) else {
+            let Some((sha256, name)) = parts.filter(|(sha256, name)| is_sha256(sha256) && is_name(name)) else {
                 let reason = format!(
                     "`{entry}` is no reference to an uploaded file: it looks like {SCHEME}:/<SHA-256 in hex>/<name>, where the \
                      name has letters, digits and . _ - ~ + @, and other characters as %20"
@@ -65,7 +65,7 @@ pub(super) fn in_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<S
                     None => Refusal::field("appResource", reason),
                 });
             };
-            files.insert(sha256.to_owned());
+            files.insert(sha256.to_owned(), percent_decode_str(name).decode_utf8_lossy().into_owned());
         }
     }
     Ok(files)

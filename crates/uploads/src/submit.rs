@@ -1,5 +1,7 @@
 //! The files of a submission, while it is accepted and launched.
 
+use std::collections::BTreeMap;
+
 use futures::FutureExt;
 
 use super::{FileError, Files, reference};
@@ -35,10 +37,9 @@ impl Attachment for Files {
     }
 }
 
-/// Returns the files that a valid request refers to, if there are any.
-fn wanted(proposed: &Proposed<'_>) -> Option<Vec<String>> {
-    let wanted = reference::in_request(proposed.request).ok().filter(|wanted| !wanted.is_empty())?;
-    Some(wanted.into_iter().collect())
+/// Returns the files that a valid request refers to with their names, if there are any.
+fn wanted(proposed: &Proposed<'_>) -> Option<BTreeMap<String, String>> {
+    reference::in_request(proposed.request).ok().filter(|wanted| !wanted.is_empty())
 }
 
 impl Files {
@@ -46,11 +47,16 @@ impl Files {
     ///
     /// # Errors
     /// [`Error::Refused`] for a file that isn't there; [`Error::FilesUnavailable`].
-    async fn find(&self, tenant: &str, request: &CreateSubmissionRequest, wanted: &[String]) -> Result<(), Error> {
+    async fn find(
+        &self,
+        tenant: &str,
+        request: &CreateSubmissionRequest,
+        wanted: &BTreeMap<String, String>,
+    ) -> Result<(), Error> {
         let Some(kept) = &self.kept else {
             return Err(Refusal::field("appResource", FileError::Off.to_string()).into());
         };
-        let found = self.store.files_of_tenant(tenant, wanted).await?;
+        let found = self.store.files_of_tenant(tenant, &wanted.keys().cloned().collect::<Vec<_>>()).await?;
         check_all(request, wanted, &found)?;
         for file in &found {
             if !kept.objects.has(&file.object).await? {
@@ -69,7 +75,7 @@ impl Files {
         id: &SubmissionId,
         tenant: &str,
         request: &CreateSubmissionRequest,
-        wanted: &[String],
+        wanted: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
         let found = self.store.use_files(id, tenant, wanted).await?;
         check_all(request, wanted, &found)
@@ -77,8 +83,12 @@ impl Files {
 }
 
 /// Refuses a request if one of its files wasn't found.
-fn check_all(request: &CreateSubmissionRequest, wanted: &[String], found: &[FileRecord]) -> Result<(), Error> {
-    let absent = wanted.iter().find(|sha256| !found.iter().any(|file| file.sha256 == **sha256));
+fn check_all(
+    request: &CreateSubmissionRequest,
+    wanted: &BTreeMap<String, String>,
+    found: &[FileRecord],
+) -> Result<(), Error> {
+    let absent = wanted.keys().find(|sha256| !found.iter().any(|file| file.sha256 == **sha256));
     absent.map_or(Ok(()), |sha256| Err(missing(request, sha256)))
 }
 

@@ -87,14 +87,22 @@ struct Page {
 struct File {
     sha256: String,
     size: u64,
+    name: Option<String>,
     created_by: String,
     created_at: Option<DateTime<Utc>>,
     submissions: u64,
     expires_at: Option<DateTime<Utc>>,
 }
 
-const COLUMNS: [Column<'static>; 6] =
-    [whole("SHA256"), whole("SIZE"), cut("UPLOADED BY"), whole("AGE"), whole("SUBMISSIONS"), whole("ENDS")];
+const COLUMNS: [Column<'static>; 7] = [
+    whole("SHA256"),
+    cut("NAME"),
+    whole("SIZE"),
+    cut("UPLOADED BY"),
+    whole("AGE"),
+    whole("SUBMISSIONS"),
+    whole("ENDS"),
+];
 
 impl Files {
     pub(super) async fn run(self) -> Outcome {
@@ -147,6 +155,7 @@ fn row(file: &File, now: DateTime<Utc>) -> Vec<Cell> {
     };
     vec![
         Cell::new(&file.sha256),
+        Cell::new(file.name.as_deref().unwrap_or_default()),
         Cell::new(&readable(file.size)),
         Cell::new(&file.created_by),
         Cell::new(&file.created_at.map(|at| span::between(at, now)).unwrap_or_default()),

@@ -28,33 +28,86 @@ const NO_FILES: [&str; 4] = ["spark-internal", "spark-shell", "pyspark-shell", "
 /// A file doesn't exist or can't be read; the gateway can't be reached or refuses it.
 pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<bool, Error> {
     let namespace = namespace(request);
-    let Request { body, line } = request;
+    let mut parts = parts(request);
+    // All of them, before the first is sent.
+    for Part { uris, .. } in &parts {
+        for entry in entries(uris)? {
+            check(&entry)?;
+        }
+    }
     let mut uploads = Uploads { api, namespace, references: BTreeMap::new() };
-    if line.is_empty()
-        && let Some(Value::String(resource)) = body.get_mut("appResource")
-    {
-        *resource = uploads.entry(resource).await?;
+    for Part { text, before, uris } in &mut parts {
+        **text = format!("{before}{}", uploads.list(uris).await?);
     }
+    Ok(!uploads.references.is_empty())
+}
+
+/// A text of a request that has URIs.
+struct Part<'a> {
+    text: &'a mut String,
+    /// What is before the URIs.
+    before: String,
+    uris: String,
+}
+
+impl<'a> Part<'a> {
+    fn new(text: &'a mut String, before: usize) -> Self {
+        let (before, uris) = text.split_at(before);
+        Self { before: before.to_owned(), uris: uris.to_owned(), text }
+    }
+}
+
+/// Returns the texts of a request that may name local files. The application comes first, because it is the one that is misspelt.
+fn parts(request: &mut Request) -> Vec<Part<'_>> {
+    let Request { body, line } = request;
+    let (mut parts, is_without_line) = (Vec::new(), line.is_empty());
+    let Some(body) = body.as_object_mut() else { return parts };
+    let (mut resource, mut lists) = (None, Vec::new());
+    for (name, value) in body {
+        match value {
+            Value::String(text) if name == "appResource" => resource = Some(text),
+            Value::Object(properties) if name == "sparkProperties" => {
+                lists.extend(properties.iter_mut().filter(|(key, _)| LISTS.contains(&key.as_str())));
+            }
+            _ => {}
+        }
+    }
+    parts.extend(resource.filter(|_| is_without_line).map(|resource| Part::new(resource, 0)));
     let (values, application) = line.values_mut();
-    // First, because it is the one that is misspelt.
-    if let Some(application) = application {
-        *application = uploads.entry(application).await?;
-    }
+    parts.extend(application.map(|application| Part::new(application, 0)));
     for (name, value) in values {
-        match value.split_once('=').filter(|(key, _)| name == "conf" && LISTS.contains(key)) {
-            Some((key, list)) => *value = format!("{key}={}", uploads.list(list).await?),
-            None if OPTIONS.contains(&name.as_str()) => *value = uploads.list(value).await?,
+        let key = value.split_once('=').map(|(key, _)| key).filter(|key| name == "conf" && LISTS.contains(key));
+        match key.map(|key| key.len() + 1) {
+            Some(before) => parts.push(Part::new(value, before)),
+            None if OPTIONS.contains(&name.as_str()) => parts.push(Part::new(value, 0)),
             None => {}
         }
     }
-    for key in LISTS {
-        if let Some(Value::String(list)) =
-            body.get_mut("sparkProperties").and_then(|properties| properties.get_mut(key))
-        {
-            *list = uploads.list(list).await?;
+    for (_, list) in lists {
+        if let Value::String(list) = list {
+            parts.push(Part::new(list, 0));
         }
     }
-    Ok(!uploads.references.is_empty())
+    parts
+}
+
+/// Returns the URIs of a list, with globs expanded.
+fn entries(list: &str) -> Result<Vec<String>, Error> {
+    let mut entries = Vec::new();
+    for entry in list.split(',') {
+        entries.extend(globs::expanded(entry).map_err(Error::Here)?);
+    }
+    Ok(entries)
+}
+
+/// Checks that a URI which names a file of this machine names one that exists.
+fn check(entry: &str) -> Result<(), Error> {
+    let name = entry.trim();
+    let is_path = !name.is_empty() && (!name.contains(':') || name.starts_with("file:"));
+    if local(name).is_none() && is_path && !NO_FILES.contains(&name) {
+        return Err(Error::NoFile(clean::line(name).into_owned()));
+    }
+    Ok(())
 }
 
 /// Returns the namespace that the submission names: it selects the tenant.
@@ -75,25 +128,16 @@ struct Uploads<'a> {
 impl Uploads<'_> {
     /// Returns a list of URIs in which references stand for local files.
     async fn list(&mut self, list: &str) -> Result<String, Error> {
-        let mut entries = Vec::new();
-        for entry in list.split(',') {
-            for entry in globs::expanded(entry).map_err(Error::Here)? {
-                entries.push(self.entry(&entry).await?);
-            }
+        let mut references = Vec::new();
+        for entry in entries(list)? {
+            references.push(self.entry(&entry).await?);
         }
-        Ok(entries.join(","))
+        Ok(references.join(","))
     }
 
     /// Returns the reference of a local file, with the fragment that the URI has. Other URIs are returned as they are.
     async fn entry(&mut self, entry: &str) -> Result<String, Error> {
-        let Some((path, fragment)) = local(entry.trim()) else {
-            let name = entry.trim();
-            let is_path = !name.is_empty() && (!name.contains(':') || name.starts_with("file:"));
-            if is_path && !NO_FILES.contains(&name) {
-                return Err(Error::NoFile(clean::line(name).into_owned()));
-            }
-            return Ok(entry.to_owned());
-        };
+        let Some((path, fragment)) = local(entry.trim()) else { return Ok(entry.to_owned()) };
         let reference = match self.references.get(&path) {
             Some(reference) => reference.clone(),
             None => {

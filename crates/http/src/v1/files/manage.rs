@@ -43,6 +43,10 @@ pub(in crate::v1) struct FileEntry {
     /// Its size in bytes.
     #[schema(example = 1048576)]
     size: u64,
+    /// The name under which a submission used it last. A file is its content, and has no name of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "job.py")]
+    name: Option<String>,
     /// The principal that uploaded it first.
     #[schema(example = "corp:alice")]
     created_by: String,
@@ -73,6 +77,7 @@ impl From<ListedFile> for FileEntry {
         Self {
             sha256: file.sha256,
             size: file.size,
+            name: file.name,
             created_by: file.created_by,
             created_at: file.created_at,
             last_used_at: file.last_used_at,
