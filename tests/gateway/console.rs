@@ -11,6 +11,7 @@ mod in_browser;
 mod issuer;
 mod key_sign_in;
 mod pages;
+mod pictures;
 mod queues;
 mod rerun;
 mod rows;

@@ -24,12 +24,12 @@ async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
                   started_at = created_at, finished_at = clock_timestamp()";
     site.set(&ids[0], failed).await;
     let mut pages: Vec<String> =
-        ["submissions", "submissions?state=FAILED", "queues", "sessions", "overview", "operator"]
+        ["submissions", "submissions?state=FAILED", "queues", "sessions", "jobs", "overview?period=30d", "operator"]
             .map(|page| format!("/console/{page}"))
             .into();
     pages.extend(ids.iter().flat_map(|id| pages_of(id)));
     pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
-    for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
+    for (width, scheme) in [(1280, "light"), (1280, "dark"), (768, "light"), (390, "light"), (390, "dark")] {
         browser.set_appearance(width, scheme).await;
         for page in &pages {
             browser.open(&site.url(page)).await;

@@ -121,6 +121,6 @@ pub(crate) fn run(world: &World, listener: TcpListener) -> DropGuard {
 }
 
 /// Returns the pages of a submission.
-pub(crate) fn pages_of(id: &str) -> [String; 3] {
-    ["", "/logs", "/configuration"].map(|page| format!("/console/submissions/{id}{page}"))
+pub(crate) fn pages_of(id: &str) -> [String; 4] {
+    ["", "/logs", "/configuration", "/rerun"].map(|page| format!("/console/submissions/{id}{page}"))
 }
