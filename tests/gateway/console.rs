@@ -20,3 +20,4 @@ mod sign_in_browser;
 mod site;
 mod spark_ui;
 mod spark_ui_origin;
+mod tasks;

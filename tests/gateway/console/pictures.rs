@@ -46,7 +46,7 @@ const RUNS: [(&str, &str, &str, u32, u32); 12] = [
     ("orders-nightly", "ada", ERROR, 20, 2),
 ];
 
-async fn played(pool: PgPool) -> (Site, Vec<String>) {
+pub(super) async fn played(pool: PgPool) -> (Site, Vec<String>) {
     let site = Site::start(pool).await;
     let ids = site.submit(RUNS.len() + 2).await;
     for (id, (name, owner, columns, ago, took)) in ids.iter().zip(RUNS) {
