@@ -173,9 +173,11 @@ mod tests {
         let list = format!("local:///x.zip, sparkgate-file:/{B}/env.tar.gz#env ,s3a://b/y.zip");
         for key in LISTS {
             let request = request(&format!("sparkgate-file:/{A}/job%20one.py"), key, &list);
-            assert_eq!(in_request(&request).unwrap(), [A.to_owned(), B.to_owned()].into(), "{key}");
+            let named =
+                [(A, "job one.py"), (B, "env.tar.gz")].map(|(sha256, name)| (sha256.to_owned(), name.to_owned()));
+            assert_eq!(in_request(&request).unwrap(), named.into(), "{key}");
         }
-        assert_eq!(in_request(&request("local:///a.jar", "spark.x", &list)), Ok(BTreeSet::new()));
+        assert_eq!(in_request(&request("local:///a.jar", "spark.x", &list)), Ok(BTreeMap::new()));
     }
 
     #[test]
