@@ -1,7 +1,7 @@
 """What to do about a failure. Generated from docs/reference/failures.md: don't edit this file."""
 
 REMEDIES = {
-    "APPLICATION_ERROR": "message has the exception, if the log has one. Otherwise read logTail, then the whole log with sparkgate logs ID. Exit code 137 (SIGKILL) without OUT_OF_MEMORY is often memory, too",
+    "APPLICATION_ERROR": "message has the exception, if the log has one, or else the last line that the application wrote. Read logTail, then the whole log with sparkgate logs ID. Exit code 137 (SIGKILL) without OUT_OF_MEMORY is often memory, too",
     "OUT_OF_MEMORY": "raise spark.driver.memory, or spark.driver.memoryOverhead for memory outside the heap, such as Python's; collect less to the driver; or set memoryGrowth, and the next attempt has more",
     "START_FAILED": "check the image's entry point and its architecture, and that it runs as the pod's user",
     "EVICTED": "set maxRetries.infrastructure; for evictions by disk or memory, check the driver's requests",

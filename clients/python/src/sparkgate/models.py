@@ -254,6 +254,8 @@ class FileEntry(Document):
     """When it is deleted if no submission uses it until then."""
     last_used_at: datetime = Field(..., alias="lastUsedAt")
     """When it was uploaded last, or when the last submission that used it ended."""
+    name: str | None = None
+    """The name under which a submission used it last. A file is its content, and has no name of its own."""
     sha256: str
     """The SHA-256 of its content, in hex."""
     size: int
@@ -730,7 +732,7 @@ class Why(Document):
     exit_code: int | None = Field(None, alias="exitCode")
     """Exit code of the driver's container."""
     log_tail: str | None = Field(None, alias="logTail")
-    """The last lines that the driver wrote. Not in lists."""
+    """The end of what the application wrote, from its exception on; of the whole log, if it wrote nothing else. Not in lists."""
     message: str
     """A human-readable explanation."""
     reason: str | None = None
