@@ -8,7 +8,7 @@ mod rules;
 use std::{fmt, str::FromStr};
 
 pub use advice::advice;
-pub use cause::{cause, headline};
+pub use cause::{cause, headline, headline_of_row};
 pub use output::{OwnOutput, last_own_line, own_end};
 pub use rules::{MEMORY_MAX, MessageIs, RULES, ReasonIs, Rule};
 

@@ -27,7 +27,7 @@ pub use executor::{
 };
 pub use failure::{
     EVICTED_BY_KUEUE, FailureClass, FailureCode, MEMORY_MAX, MessageIs, OwnOutput, RULES as FAILURE_RULES, ReasonIs,
-    RetryKind, Rule as FailureRule, advice, cause, headline, last_own_line, own_end, signal,
+    RetryKind, Rule as FailureRule, advice, cause, headline, headline_of_row, last_own_line, own_end, signal,
 };
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::{DerivedKey, Installation, SigningKey};

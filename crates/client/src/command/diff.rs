@@ -14,6 +14,7 @@ use crate::{
     screen::{self, note},
     span::in_words,
 };
+use sparkgate_submission::headline_of_row;
 
 #[derive(Debug, Args)]
 pub struct Diff {
@@ -49,7 +50,7 @@ impl Diff {
 
 fn outcome(which: &str, run: &Value) -> String {
     let took = run["secondsRunning"].as_f64().map(|seconds| format!(" after {}", in_words(seconds.max(0.0) as u64)));
-    let why = run["reason"]["message"].as_str().and_then(|message| message.lines().next());
+    let why = run["reason"]["message"].as_str().map(headline_of_row);
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let (id, state) = (run["id"].as_str().unwrap_or_default(), run["state"].as_str().unwrap_or_default());
     format!("{}\n", clean::line(&format!("{which}: {id} {state}{}{why}", took.unwrap_or_default())))

@@ -16,6 +16,7 @@ use crate::{
     span,
     table::{Cell, Column, cut, whole},
 };
+use sparkgate_submission::headline_of_row;
 
 /// Shows the jobs, each with its last runs; with a name, one job.
 #[derive(Debug, Args)]
@@ -199,7 +200,7 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
         Cell::new(&age.unwrap_or_default()),
         Cell::new(&job.success_rate.map(percent).unwrap_or_default()),
         Cell::new(&job.median_seconds.map(took).unwrap_or_default()),
-        Cell::new(cause.and_then(|cause| cause.lines().next()).unwrap_or_default()),
+        Cell::new(cause.map(headline_of_row).unwrap_or_default()),
     ]
 }
 
@@ -247,7 +248,7 @@ fn describe(job: &Job, now: DateTime<Utc>) -> String {
     fields.add("Last run", last.map(|run| format!("{} {}", run.state, run.id)));
     fields.add("Cause", failed.map(|(_, failure)| failure.message.clone()));
     let usual = job.usual_failure.as_ref().map(|usual| {
-        let message = usual.message.as_deref().and_then(|message| message.lines().next()).unwrap_or_default();
+        let message = usual.message.as_deref().map(headline_of_row).unwrap_or_default();
         format!("{} ({}): {message}", usual.code, usual.count)
     });
     fields.add("Usually", usual);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::v1::jobs::{self, JobName, JobQuery, TenantQuery};
 use sparkgate_service::{Advice, ChangedSince, FailureReason, Job, JobRun, Session};
-use sparkgate_submission::State as SubmissionState;
+use sparkgate_submission::{State as SubmissionState, headline_of_row};
 use sparkgate_web::{problem::Problem, query, session::Caller, state::AppState};
 
 /// The longest cause in a row, in bytes.
@@ -83,7 +83,7 @@ fn table(items: &[Job], has_tenants: bool, now: DateTime<Utc>) -> Markup {
                     tr {
                         th scope="row" {
                             a href=(link("jobs/", job, has_tenants)) { (word(&job.name)) }
-                            @if let Some(cause) = last.and_then(cause) { span.cause title=(cut(&cause, 1000)) { (cut(first_line(&cause), CAUSE)) } }
+                            @if let Some(cause) = last.and_then(cause) { span.cause title=(cut(&cause, 1000)) { (cut(headline_of_row(&cause), CAUSE)) } }
                         }
                         @if has_tenants { td { (word(&job.tenant)) } }
                         td { (strip(&job.runs, "submissions/")) }
@@ -141,10 +141,6 @@ fn expected(job: &Job, now: DateTime<Utc>) -> Markup {
 fn cause(run: &JobRun) -> Option<String> {
     let why = FailureReason::ended(run.state, run.exit_code, run.reason.as_deref(), run.message.as_deref())?;
     (run.state != SubmissionState::Killed).then_some(why.message)
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// Shows a job.
@@ -259,7 +255,7 @@ fn runs(runs: &[JobRun], submissions: &str, now: DateTime<Utc>) -> Markup {
                             td { (ago(run.created_at, now)) }
                             td.number { @if let Some(seconds) = run.seconds() { (took(seconds)) } }
                             td { (word(&run.principal)) }
-                            td.wide { @if let Some(cause) = cause(run) { (cut(first_line(&cause), CAUSE)) } }
+                            td.wide { @if let Some(cause) = cause(run) { (cut(headline_of_row(&cause), CAUSE)) } }
                         }
                     }
                 }

@@ -69,6 +69,11 @@ pub fn headline(message: &str) -> &str {
     rest.map(|(_, cause)| cause).filter(|cause| !cause.is_empty()).unwrap_or(message)
 }
 
+/// Returns the first line of a headline, for a row of a table.
+pub fn headline_of_row(message: &str) -> &str {
+    headline(message).lines().next().unwrap_or_default()
+}
+
 #[derive(Default)]
 struct Reader {
     /// The sentence of the last exception that was thrown.
