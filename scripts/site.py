@@ -1,6 +1,7 @@
 """Lays out the source of the documentation's site for mdBook: `site.py FOLDER`.
 
-The chapters are the pages that docs/README.md lists, in its order, and at the end of each shelf the pages that only these link to. Pages keep their place, and other files that a page links to are copied: a link that works in the repository works in the site.
+The chapters are the pages that docs/README.md lists, in its order, and at the end of each shelf the pages that only these link to.
+Pages keep their place, and other files that a page links to are copied: a link that works in the repository works in the site.
 """
 
 import os
