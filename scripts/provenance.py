@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -29,15 +30,15 @@ def image(line):
 def main():
     folder, started = pathlib.Path(sys.argv[1]), sys.argv[2]
     finished = datetime.datetime.now(datetime.timezone.utc).strftime("%FT%TZ")
-    commit = output("git", "rev-parse", "HEAD")
     of = os.environ.get
-    source, builder, invocation = "git+https://sparkgate.dev", "https://sparkgate.dev/builders/unattested", None
+    source = {"name": "source", "digest": {"gitCommit": output("git", "rev-parse", "HEAD")}}
+    builder, invocation = "https://sparkgate.dev/builders/unattested", None
     if "GITHUB_ACTIONS" in os.environ:
         repository = f"{of('GITHUB_SERVER_URL')}/{of('GITHUB_REPOSITORY')}"
-        source = f"git+{repository}"
+        source["uri"] = f"git+{repository}"
         builder = f"{of('GITHUB_SERVER_URL')}/{of('GITHUB_WORKFLOW_REF')}"
         invocation = f"{repository}/actions/runs/{of('GITHUB_RUN_ID')}/attempts/{of('GITHUB_RUN_ATTEMPT')}"
-    materials = [{"uri": f"{source}@{commit}", "digest": {"gitCommit": commit}}]
+    materials = [source]
     for file in ("Cargo.lock", "rust-toolchain.toml", "tools/helm/go.sum", "clients/python-tools.txt"):
         materials.append({"name": file, "digest": sha256(file)})
     for file in sorted(folder.glob("*.bases.txt")):
@@ -50,8 +51,8 @@ def main():
         "predicate": {
             "buildDefinition": {
                 "buildType": "https://sparkgate.dev/release/v1",
-                "externalParameters": {"command": "scripts/release", "tag": of("GITHUB_REF_NAME", "")},
-                "internalParameters": {"rustc": output("rustc", "--version"), "kernel": output("uname", "-srm")},
+                "externalParameters": {"command": "scripts/release", "tag": output("git", "tag", "--points-at", "HEAD")},
+                "internalParameters": {"rustc": output("rustc", "--version"), "architecture": platform.machine()},
                 "resolvedDependencies": materials,
             },
             "runDetails": {
