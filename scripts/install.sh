@@ -39,7 +39,7 @@ case :$PATH: in
     *:"$directory":*) ;;
     *) echo "$directory isn't in your PATH: add it." ;;
 esac
-chart=$(echo sparkgate-*.tgz)
+name=${archive%-linux-*}
 cat <<END
 
 To be a client of a gateway:
@@ -52,9 +52,8 @@ To try a gateway on this machine, without a cluster (on Debian and Ubuntu):
   python3 -m venv spark && spark/bin/pip install pyspark==4.3.0
   PATH=\$PWD/spark/bin:\$PATH sparkgate dev
 
-To run a gateway on Kubernetes, push the image of this folder and install the chart:
-  skopeo copy oci-archive:${archive%.tar.gz}.oci.tar docker://REGISTRY/sparkgate
-  helm install sparkgate $chart --namespace sparkgate --set image.repository=REGISTRY/sparkgate
+To run a gateway on Kubernetes, push the image, and install the chart $name.tgz as manual/docs/operate/install.html says:
+  skopeo copy oci-archive:${archive%.tar.gz}.oci.tar docker://REGISTRY/sparkgate:${name#sparkgate-}
 
-The manual is in ${chart%.tgz}-docs.tar.gz: unpack it and open docs/index.html.
+The manual is in $name-docs.tar.gz: unpack it and open manual/index.html.
 END
