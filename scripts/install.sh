@@ -9,6 +9,10 @@ die() {
     exit 1
 }
 
+case $directory in
+    /*) ;;
+    *) directory=$PWD/$directory ;;
+esac
 cd "$(dirname "$0")"
 [ "$(uname -s)" = Linux ] || die "the programs are for Linux; on other systems, use the image"
 case $(uname -m) in

@@ -108,6 +108,13 @@ fn the_installer_installs_the_program_and_says_what_to_do_next() {
 }
 
 #[test]
+fn the_installer_names_the_spark_of_the_demo() {
+    let common = fs::read_to_string("scripts/common.sh").unwrap();
+    let spark = common.split_once("\nSPARK=").unwrap().1.lines().next().unwrap();
+    assert!(fs::read_to_string("scripts/install.sh").unwrap().contains(&format!("pyspark=={spark}\n")), "{spark}");
+}
+
+#[test]
 fn the_installer_refuses_changed_files_and_a_program_that_does_not_run() {
     let into = TempDir::new().unwrap();
     let changed = folder("#!/bin/sh\necho sparkgate 1.2.3\n");
