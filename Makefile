@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image site release compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ deny: ## check the dependencies: duplicate crates, licences, sources, advisories
 
 image: ## the container image with its SBOM, without a Docker daemon; ARGS="--from-debian", "--twice" compares two builds
 	@scripts/image $(ARGS)
+
+site: ## the documentation as a site, in target/site
+	@scripts/site $(ARGS)
+
+release: ## all that a release publishes, in target/dist; ARGS="--from-debian" needs no registry of images, ARGS="chart site" builds parts
+	@scripts/release $(ARGS)
 
 compose: ## try docker-compose.yml with podman, as root; ARGS="--gateway ARCHIVE --spark ARCHIVE --kubeconfig FILE"
 	@scripts/compose-test $(ARGS)

@@ -110,3 +110,22 @@ java_major() {
     # "17.0.15" gives 17, and "1.8.0_402" gives 1, which is too old, too.
     "$java" -version 2>&1 </dev/null | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
 }
+
+# `cargo_tool NAME VERSION [OPTION…]` prints the path of a program from crates.io. The first call builds it into the cache, without
+# optimisation, which takes half the time.
+cargo_tool() {
+    local name=$1 tool=$CACHE/$1-$2
+    mkdir -p "$CACHE"
+    [[ -x $tool/bin/$name ]] || with_lock "$tool.lock" build_tool "$tool" "$@"
+    printf '%s\n' "$tool/bin/$name"
+}
+
+build_tool() {
+    local tool=$1 name=$2 version=$3
+    shift 3
+    [[ ! -x $tool/bin/$name ]] || return 0
+    say "building $name $version, which takes a few minutes the first time"
+    CARGO_TARGET_DIR=$tool/target CARGO_PROFILE_DEV_DEBUG=0 quietly "$tool.log" \
+        cargo install --locked --debug --root "$tool" --version "$version" "$@" "$name"
+    rm -rf "$tool/target"
+}
