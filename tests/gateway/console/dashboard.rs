@@ -20,7 +20,8 @@ fn queries() -> Vec<(String, String)> {
     let rows = page.lines().filter(|line| line.contains("| `/v1/"));
     rows.map(|line| {
         let cells: Vec<&str> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-        (cells[2].replace("${__from:date:iso}", "2026-01-02T03:04:05Z"), cells[3].to_owned())
+        let url = cells[2].replace("${__from:date:iso}", "2026-01-02T03:04:05Z");
+        (url.replace("${__from:date:YYYY-MM-DD}", "2026-01-02"), cells[3].to_owned())
     })
     .collect()
 }
@@ -54,7 +55,7 @@ async fn the_dashboard_lists_filters_and_follows_from_another_origin(pool: PgPoo
     let ids = site.submit(2).await;
     site.set(&ids[0], "name = 'etl-<b>'").await;
     let mut browser = Browser::without_key().await;
-    browser.open(&origin).await;
+    browser.open(&format!("{origin}/")).await;
     browser
         .eval(&format!(
             "gateway.url.value = 'http://{address}'; gateway.key.value = '{viewer}'; gateway.requestSubmit()"

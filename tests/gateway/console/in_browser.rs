@@ -213,20 +213,20 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
     browser.open(&site.url(&format!("/console/submissions/{}", ids[0]))).await;
     let kill = "document.querySelector('#actions button.danger').click()";
     browser.eval(kill).await;
-    answer(&mut browser, "Kill org.apache.spark.examples.SparkPi?", "autofocus").await;
+    answer(&mut browser, "Kill job?", "autofocus").await;
     assert_eq!(browser.eval("document.querySelector('#badge').textContent").await, "QUEUED", "it was cancelled");
     browser.eval(kill).await;
     // The form is another one after the page was exchanged.
     browser.eval("document.getElementById('actions').innerHTML += ''").await;
     let details = browser.eval("document.querySelector('#question p').textContent").await;
     assert!(details.as_str().is_some_and(|text| text.contains("QUEUED") && text.contains(&ids[0])), "{details}");
-    answer(&mut browser, "Kill org.apache.spark.examples.SparkPi?", "value=yes").await;
+    answer(&mut browser, "Kill job?", "value=yes").await;
     browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
 
 /// Presses a button of the dialog that asks before something ends: `value=yes`, or that with the focus, which cancels.
-async fn answer(browser: &mut Browser, question: &str, button: &str) {
+pub(super) async fn answer(browser: &mut Browser, question: &str, button: &str) {
     browser.until("document.getElementById('question').open").await;
     assert_eq!(browser.eval("document.querySelector('#question h2').textContent").await, question);
     browser.eval(&format!("document.querySelector('#question button[{button}]').click()")).await;
@@ -322,6 +322,7 @@ async fn pages_work_behind_a_prefix(pool: PgPool) {
         .until(&format!("location.href === '{prefix}/submissions/{}' && document.readyState === 'complete'", ids[1]))
         .await;
     browser.eval("document.querySelector('button.danger').click()").await;
+    answer(&mut browser, "Kill job?", "value=yes").await;
     browser
         .until(&format!(
             "location.href === '{prefix}/submissions/{}' && document.querySelector('#badge')?.textContent === 'KILLED'",

@@ -129,7 +129,7 @@ async fn a_form_runs_a_submission_again(pool: PgPool) {
     let site = Site::start(pool).await;
     let mut browser = Browser::start(&site.key).await;
     let id = site.submit(1).await.remove(0);
-    site.set(&id, r#"request = jsonb_set(request::jsonb, '{appArgs}', '["1", "two words"]')::text"#).await;
+    site.set(&id, r#"request = jsonb_set(request, '{appArgs}', '["1", "two words"]')"#).await;
     browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
     browser
         .eval("[...document.querySelectorAll('#actions a')].find((a) => a.textContent === 'Run again').click()")

@@ -7,6 +7,7 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 
 use crate::access::world::World;
+use crate::console::in_browser::answer;
 use crate::console::{issuer::Issuer, site::run};
 
 #[sqlx::test]
@@ -49,6 +50,7 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
 
     browser.open(&url(&format!("submissions/{id}"))).await;
     browser.eval("document.querySelector('button.danger').click()").await;
+    answer(&mut browser, "Kill job?", "value=yes").await;
     browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
 
     browser.open(&url("submissions")).await;

@@ -13,7 +13,7 @@ type Task<'a> = (&'a str, String, &'a [&'a str], &'a str);
 /// Clicks the first link or button with this text.
 async fn click(browser: &mut Browser, text: &str) {
     let found = format!(
-        "[...document.querySelectorAll('nav a, main a, main button, main summary, dialog[open] button')].find((one) => one.textContent.trim().startsWith({text:?}) && one.checkVisibility())"
+        "[...(document.querySelector('dialog[open]') ?? document).querySelectorAll('nav a, main a, button')].find((one) => one.textContent.trim().startsWith({text:?}) && one.checkVisibility())"
     );
     browser.until(&found).await;
     browser.eval(&format!("{found}.click()")).await;

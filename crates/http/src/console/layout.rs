@@ -109,7 +109,7 @@ impl Frame<'_> {
                     dialog #question aria-labelledby="question-title" {
                         h2 #question-title {}
                         p {}
-                        form method="dialog" { button autofocus { "Cancel" } button.danger value="yes" {} }
+                        form method="dialog" { button autofocus { "Cancel" } button value="yes" {} }
                     }
                 }
             }
