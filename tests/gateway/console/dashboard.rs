@@ -61,7 +61,7 @@ async fn the_dashboard_lists_filters_and_follows_from_another_origin(pool: PgPoo
             "gateway.url.value = 'http://{address}'; gateway.key.value = '{viewer}'; gateway.requestSubmit()"
         ))
         .await;
-    browser.until(&format!("{ROWS} === 'QUEUED org.apache.spark.examples.SparkPi,QUEUED etl-<b>'")).await;
+    browser.until(&format!("{ROWS} === 'QUEUED job,QUEUED etl-<b>'")).await;
     browser.until("document.getElementById('status').textContent === 'Live'").await;
     site.world.send(Some(&site.key), "DELETE", &format!("/v1/submissions/{}", ids[0]), None).await;
     browser.until(&format!("{ROWS}.endsWith('KILLED etl-<b>')")).await;

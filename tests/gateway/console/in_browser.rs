@@ -217,7 +217,7 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
     assert_eq!(browser.eval("document.querySelector('#badge').textContent").await, "QUEUED", "it was cancelled");
     browser.eval(kill).await;
     // The form is another one after the page was exchanged.
-    browser.eval("document.getElementById('actions').innerHTML += ''").await;
+    browser.eval("document.getElementById('actions').replaceChildren(document.getElementById('actions').firstElementChild.cloneNode(true), ...[...document.getElementById('actions').children].slice(1).map((one) => one.cloneNode(true)))").await;
     let details = browser.eval("document.querySelector('#question p').textContent").await;
     assert!(details.as_str().is_some_and(|text| text.contains("QUEUED") && text.contains(&ids[0])), "{details}");
     answer(&mut browser, "Kill job?", "value=yes").await;

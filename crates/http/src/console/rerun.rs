@@ -13,7 +13,7 @@ use super::{
     heading::{Actions, heading},
     layout::{Frame, Section},
     page::page,
-    text::cut,
+    text::{cut, visible},
 };
 use crate::v1::submissions::rerun::{check_rerun, rerun_of};
 use sparkgate_service::{Session, Submission};
@@ -43,9 +43,9 @@ const ARGUMENTS: &str = "arguments";
 /// The values of the form's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fields {
-    /// Those of [`PROPERTIES`]; empty for a property that isn't set.
-    properties: [String; PROPERTIES.len()],
-    /// The arguments, one in each line; `None` if one of them has several lines.
+    /// Those of [`PROPERTIES`]; empty for a property that isn't set, and `None` for one that can't be shown as it is.
+    properties: [Option<String>; PROPERTIES.len()],
+    /// The arguments, one in each line; `None` if one of them has several lines, or can't be shown as it is.
     arguments: Option<String>,
     /// A JSON merge patch of the request.
     patch: String,
@@ -54,10 +54,14 @@ struct Fields {
 impl Fields {
     /// Returns the fields of a stored request.
     fn of(request: &Value) -> Self {
-        let set = |key: &str| request["sparkProperties"][key].as_str().unwrap_or_default().to_owned();
+        let set = |key: &str| {
+            let value = request["sparkProperties"][key].as_str().unwrap_or_default();
+            is_shown(value).then(|| value.to_owned())
+        };
         let arguments: Vec<&str> =
             request["appArgs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let are_lines = arguments.iter().all(|argument| !argument.is_empty() && !argument.contains(['\n', '\r']));
+        let is_line = |argument: &&str| !argument.is_empty() && !argument.contains('\n') && is_shown(argument);
+        let are_lines = arguments.iter().all(is_line);
         Self {
             properties: PROPERTIES.map(|(key, ..)| set(key)),
             arguments: are_lines.then(|| arguments.join("\n")),
@@ -69,7 +73,8 @@ impl Fields {
     fn sent(fields: &[(String, String)]) -> Self {
         let arguments = fields.iter().find(|(name, _)| name == ARGUMENTS);
         Self {
-            properties: PROPERTIES.map(|(key, ..)| field(fields, key).to_owned()),
+            properties: PROPERTIES
+                .map(|(key, ..)| fields.iter().any(|(name, _)| name == key).then(|| field(fields, key).to_owned())),
             arguments: arguments.map(|(_, lines)| lines.replace('\r', "").trim_end_matches('\n').to_owned()),
             patch: field(fields, "patch").to_owned(),
         }
@@ -85,6 +90,7 @@ impl Fields {
         let mut patch = json!({});
         let changed = PROPERTIES.iter().zip(self.properties.iter().zip(&was.properties));
         for ((key, ..), (value, _)) in changed.filter(|(_, (value, was))| value != was) {
+            let Some(value) = value else { continue };
             patch["sparkProperties"][key] = if value.is_empty() { Value::Null } else { value.as_str().into() };
         }
         if let Some(lines) = self.arguments.as_ref().filter(|_| self.arguments != was.arguments) {
@@ -95,6 +101,11 @@ impl Fields {
         merge(&mut patch, Value::Object(written));
         Ok(patch)
     }
+}
+
+/// Returns whether a page shows a text as it is: whole, and without characters that have no shape.
+fn is_shown(text: &str) -> bool {
+    visible(text) == text
 }
 
 /// Puts a patch over another one.
@@ -144,7 +155,9 @@ fn fields(of: &Submission, fields: &Fields) -> Markup {
             p.quiet { "The request as it was launched: with the operator's defaults of that time, and without secrets." }
             div.fields {
                 @for ((key, label, example), value) in PROPERTIES.iter().zip(&fields.properties) {
-                    label { (label) input name=(key) value=(value) placeholder=(example) title=(key) autocomplete="off"; }
+                    @if let Some(value) = value {
+                        label { (label) input name=(key) value=(value) placeholder=(example) title=(key) autocomplete="off"; }
+                    }
                 }
             }
             @if let Some(lines) = &fields.arguments {
@@ -231,8 +244,8 @@ mod tests {
         assert_eq!(was.arguments.as_deref(), Some("a b\nc"));
         assert_eq!(was.patch(&was).unwrap(), json!({}));
         let mut sent = was.clone();
-        sent.properties[0].clear();
-        sent.properties[2] = "4".to_owned();
+        sent.properties[0] = Some(String::new());
+        sent.properties[2] = Some("4".to_owned());
         sent.arguments = Some("a b\nd".to_owned());
         sent.patch = r#"{"sparkProperties": {"x": null, "spark.executor.instances": "5"}}"#.to_owned();
         let expected = json!({
@@ -247,9 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_with_several_lines_have_no_field() {
-        let was = Fields::of(&json!({"appArgs": ["SELECT\n1"]}));
-        assert_eq!(was.arguments, None);
+    fn what_a_field_would_change_has_none() {
+        let image = json!({"spark.kubernetes.container.image": "spark\u{202e}"});
+        let was = Fields::of(&json!({"appArgs": ["SELECT\n1"], "sparkProperties": image}));
+        assert_eq!((&was.arguments, &was.properties[4]), (&None, &None));
         assert_eq!(was.patch(&was).unwrap(), json!({}));
     }
 }
