@@ -259,7 +259,7 @@ impl Gateway {
             world.check_finalizer(request.name, uid);
             world.cluster.remove_finalizer(request.name, uid);
         }
-        let reaches = if ask.is_for_the_cluster() { replica.reaches_cluster } else { replica.reaches_database };
+        let reaches = if writes || ask == Ask::LookUp { replica.reaches_cluster } else { replica.reaches_database };
         if !reaches {
             return (way == Way::Answered).then(|| Some(self.unanswered(ask)));
         }

@@ -57,22 +57,6 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Self; 13] = [
-        Self::OneDriverPerAttempt,
-        Self::NoOverlap,
-        Self::RecordedBeforeStart,
-        Self::TrueEnd,
-        Self::EndIsFinal,
-        Self::KillStartsNothing,
-        Self::TerminalIsFinal,
-        Self::OthersPodsUntouched,
-        Self::CommitBeforeFinalizer,
-        Self::WritesUnderLease,
-        Self::OneHolder,
-        Self::OldClaimsWriteNothing,
-        Self::Ends,
-    ];
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneDriverPerAttempt => "at most one driver starts for an attempt",
