@@ -70,24 +70,31 @@ pub(crate) enum Seeded {
 
 impl Bounds {
     /// Returns the least bounds: no fault, one attempt.
-    pub(crate) const fn least() -> Self {
+    const fn least() -> Self {
         Self { faults: 0, kills: 0, attempts: 1, before: 0, beside: 1, outsiders: false, restore: false }
     }
 
     /// Returns the bounds that the tests check, in seconds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the tests"))]
     pub(crate) fn of_tests() -> Vec<Self> {
-        vec![Self { faults: 1, kills: 1, attempts: 2, outsiders: true, ..Self::least() }]
+        vec![Self { faults: 1, ..Self::least() }, Self { kills: 1, attempts: 2, ..Self::least() }]
     }
-}
 
-impl Bounds {
     /// Returns the bounds that `make prove` checks, with this number of faults or their own.
+    #[cfg_attr(test, expect(dead_code, reason = "for `make prove`"))]
     pub(crate) fn of_make_prove(faults: Option<u8>) -> Vec<Self> {
-        let all = Self { faults: faults.unwrap_or(2), kills: 1, attempts: 2, ..Self::least() };
+        let some = |own: u8| Self { faults: faults.unwrap_or(own), ..Self::least() };
         vec![
-            Self { outsiders: true, ..all },
-            Self { beside: 2, before: 1, attempts: 1, outsiders: true, ..all },
-            Self { restore: true, ..all },
+            // A launch, and the same with a kill.
+            some(3),
+            Self { kills: 1, ..some(2) },
+            // A retry, and the same with a kill.
+            Self { attempts: 2, ..some(1) },
+            Self { kills: 1, attempts: 2, ..some(1) },
+            // All kinds of objects, and other users.
+            Self { before: 1, beside: 2, ..some(1) },
+            Self { outsiders: true, ..some(2) },
+            Self { restore: true, ..some(2) },
         ]
     }
 }
@@ -95,7 +102,20 @@ impl Bounds {
 impl Seeded {
     /// Returns the bounds within which the error is found.
     pub(crate) fn bounds(self) -> Bounds {
-        Bounds { faults: 2, kills: 1, attempts: 2, outsiders: true, ..Bounds::least() }
+        let faults = |faults: u8| Bounds { faults, ..Bounds::least() };
+        match self {
+            Self::ClaimsHeldRows | Self::KeepsTheWatch | Self::ConfigMapFirst => faults(0),
+            Self::KillUnseen => Bounds { kills: 1, ..faults(0) },
+            Self::RetryApart => Bounds { attempts: 2, ..faults(0) },
+            Self::RetriesAKill => Bounds { kills: 1, attempts: 2, ..faults(0) },
+            Self::FinalizerFirst | Self::NoLeaseCheck | Self::KeepsUnknownClaims => faults(1),
+            Self::LostReplyIsRefusal | Self::LostReplyIsAbsence | Self::ForgetsThePod | Self::AnyStateMoves => {
+                faults(1)
+            }
+            Self::BelievesLabels => Bounds { outsiders: true, ..faults(1) },
+            Self::NoEpoch | Self::RenewsWhatItResigned => faults(2),
+            Self::AnyAttemptMoves => Bounds { attempts: 2, ..faults(2) },
+        }
     }
 }
 

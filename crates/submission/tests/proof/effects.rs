@@ -1,5 +1,7 @@
 //! Carries out the engine's effects in the model of the database and of the cluster.
 
+use sparkgate_submission::State;
+
 use crate::{
     bounds::Seeded,
     cluster::UNOWNED,
@@ -41,6 +43,10 @@ impl Gateway {
                 Reply::Done
             }
             Ask::CreatePod => {
+                let is_recorded = world.row.is_some_and(|row| row.attempt == attempt && row.uid != 0);
+                if is_recorded && claim == Some(Claim::Current) {
+                    world.truth.breaks(Invariant::NoSecondPod);
+                }
                 let Some(pod) = world.cluster.create(name, true, Body::Waiting) else { return Reply::Taken };
                 if self.has(Seeded::ConfigMapFirst) {
                     world.cluster.create_beside(name, self.bounds.beside - 1, pod.uid);
@@ -50,8 +56,7 @@ impl Gateway {
             Ask::RecordPod(uid) => {
                 let state =
                     world.row.as_mut().and_then(|row| row.record_pod(attempt, claim.unwrap_or(Claim::Old), uid));
-                let launching = sparkgate_submission::State::Launching;
-                Reply::Recorded(if self.has(Seeded::KillUnseen) { state.map(|_| launching) } else { state })
+                Reply::Recorded(if self.has(Seeded::KillUnseen) { state.map(|_| State::Launching) } else { state })
             }
             Ask::HandOver(uid) => {
                 world.check_owner(name, uid);
@@ -98,6 +103,9 @@ impl Gateway {
         world.row = Some(row);
         world.wrote(write, before.state, before.attempt);
         if moved == Moved::Retried {
+            if before.state == State::Killing {
+                world.truth.breaks(Invariant::KillStartsNothing);
+            }
             world.new_number();
         }
         true

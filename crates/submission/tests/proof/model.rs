@@ -73,6 +73,7 @@ impl Model for Gateway {
         }
         let mut all = holds![
             OneDriverPerAttempt,
+            NoSecondPod,
             NoOverlap,
             RecordedBeforeStart,
             TrueEnd,

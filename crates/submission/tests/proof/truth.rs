@@ -42,6 +42,7 @@ pub(crate) struct Truth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Invariant {
     OneDriverPerAttempt,
+    NoSecondPod,
     NoOverlap,
     RecordedBeforeStart,
     TrueEnd,
@@ -60,11 +61,14 @@ impl Invariant {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneDriverPerAttempt => "at most one driver starts for an attempt",
+            Self::NoSecondPod => "no pod is created for an attempt whose pod is recorded",
             Self::NoOverlap => "drivers of two attempts never run at once",
             Self::RecordedBeforeStart => "a driver that runs is recorded",
             Self::TrueEnd => "a recorded end is what happened",
             Self::EndIsFinal => "no driver runs after its end is recorded",
-            Self::KillStartsNothing => "after a kill no driver starts, unless its pod existed before",
+            Self::KillStartsNothing => {
+                "after a kill no driver starts and none is queued, unless its pod existed before"
+            }
             Self::TerminalIsFinal => "terminal states are never left",
             Self::OthersPodsUntouched => "pods of others are never touched",
             Self::CommitBeforeFinalizer => "the finalizer holds a driver until its end is recorded",
