@@ -18,7 +18,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) invariant: &'static str,
-    pub(crate) trace: Vec<Action>,
+    /// The steps in words.
+    pub(crate) trace: Vec<String>,
 }
 
 /// What the checker visited and found.
@@ -76,20 +77,21 @@ fn visit(bounds: Bounds, seeded: Option<Seeded>, threads: usize, steps: Option<u
     }
 }
 
-/// Returns the steps of a trace with the same name for each replica throughout.
-fn in_fixed_names(gateway: &Gateway, actions: Vec<Action>) -> Vec<Action> {
+/// Returns the steps of a trace in words, with the same name for each replica throughout.
+fn in_fixed_names(gateway: &Gateway, actions: Vec<Action>) -> Vec<String> {
     let mut world = World::start(gateway.bounds.faults, gateway.bounds.kills);
     let mut are_swapped = false;
-    let named = |action: Action| {
+    let told = |action: Action| {
+        let asked = gateway.asked(&world, action).map(|ask| format!(": {ask:?}")).unwrap_or_default();
         let fixed = if are_swapped { action.swapped() } else { action };
         if let Some(next) = gateway.step(&world, action) {
             let (canonical, swaps) = next.canonical();
             world = canonical;
             are_swapped ^= swaps;
         }
-        fixed
+        format!("{fixed:?}{asked}")
     };
-    actions.into_iter().map(named).collect()
+    actions.into_iter().map(told).collect()
 }
 
 impl fmt::Display for Report {
@@ -106,7 +108,7 @@ impl fmt::Display for Report {
         if let Some(Found { invariant, trace }) = &self.found {
             write!(f, "\n  broken after {} steps: {invariant}", trace.len())?;
             for (number, action) in (1..).zip(trace) {
-                write!(f, "\n  {number:>3}. {action:?}")?;
+                write!(f, "\n  {number:>3}. {action}")?;
             }
         }
         Ok(())

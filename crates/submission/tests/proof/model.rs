@@ -5,12 +5,12 @@ use std::sync::Arc;
 use stateright::{Model, Property};
 
 use crate::{
-    action::Action,
+    action::{Action, Slot},
     bounds::{Bounds, Seeded},
     liveness::Settling,
-    machines::Machines,
+    machines::{Ask, Machines},
     truth::Invariant,
-    world::World,
+    world::{Doing, World},
 };
 
 /// The gateway, within bounds, perhaps with an error.
@@ -29,6 +29,20 @@ impl Gateway {
 
     pub(crate) fn has(&self, error: Seeded) -> bool {
         self.seeded == Some(error)
+    }
+
+    /// Returns the effect that a step carries out, if it is one of the engine's.
+    pub(crate) fn asked(&self, world: &World, action: Action) -> Option<Ask> {
+        let machine = match action {
+            Action::Step(at, Slot::Task, _) => match world.replica(at).task?.doing {
+                Doing::Machine(machine) => machine,
+                Doing::Naming(_) | Doing::GivingBack => return None,
+            },
+            Action::Step(at, Slot::Following, _) => world.replica(at).following?.machine,
+            Action::Arrive => return world.late.map(|late| late.ask),
+            _ => return None,
+        };
+        Some(self.machines.ask(machine))
     }
 
     /// Does a step; `None` if the state doesn't allow it.
