@@ -62,7 +62,7 @@ pub(crate) enum Seeded {
     ForgetsThePod,
     /// A write of a state doesn't name the states that it may leave.
     AnyStateMoves,
-    /// A write of a state doesn't name its attempt.
+    /// A write of a state names neither its attempt nor its pod.
     AnyAttemptMoves,
     /// A submission that is being killed is retried.
     RetriesAKill,

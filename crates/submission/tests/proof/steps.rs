@@ -157,6 +157,7 @@ impl Gateway {
             attempt: row.attempt,
             name: if is_unmade { row.named } else { row.attempt },
             claim: Claim::Current,
+            is_recorded: row.uid != 0,
             doing: if is_named || kills { Doing::Machine(machine) } else { Doing::Naming(machine) },
             is_stopped: false,
         }
@@ -200,6 +201,9 @@ impl Gateway {
             task.doing = Doing::GivingBack;
             world.replica_mut(at).task = Some(task).filter(|_| !given_back);
             return (way == Way::Answered).then_some(());
+        }
+        if ask == Ask::CreatePod && task.is_recorded {
+            world.truth.breaks(Invariant::NoSecondPod);
         }
         let request = Late { attempt: task.attempt, name: task.name, claim: Some(task.claim), ask };
         let writes = self.machines.writes(machine);

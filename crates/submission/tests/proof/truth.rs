@@ -61,7 +61,7 @@ impl Invariant {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneDriverPerAttempt => "at most one driver starts for an attempt",
-            Self::NoSecondPod => "no pod is created for an attempt whose pod is recorded",
+            Self::NoSecondPod => "a launch that begins with a recorded pod creates no other",
             Self::NoOverlap => "drivers of two attempts never run at once",
             Self::RecordedBeforeStart => "a driver that runs is recorded",
             Self::TrueEnd => "a recorded end is what happened",

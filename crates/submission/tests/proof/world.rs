@@ -27,6 +27,8 @@ pub(crate) struct Task {
     /// The attempt under whose names it works.
     pub(crate) name: u8,
     pub(crate) claim: Claim,
+    /// The pod of the attempt was recorded when the work began.
+    pub(crate) is_recorded: bool,
     pub(crate) doing: Doing,
     /// The process was stopped after it had looked at its lease and before its request was carried out.
     pub(crate) is_stopped: bool,
