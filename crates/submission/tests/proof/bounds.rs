@@ -86,15 +86,15 @@ impl Bounds {
         let some = |own: u8| Self { faults: faults.unwrap_or(own), ..Self::least() };
         vec![
             // A launch, and the same with a kill.
-            some(3),
-            Self { kills: 1, ..some(2) },
+            some(2),
+            Self { kills: 1, ..some(1) },
             // A retry, and the same with a kill.
             Self { attempts: 2, ..some(1) },
             Self { kills: 1, attempts: 2, ..some(1) },
             // All kinds of objects, and other users.
             Self { before: 1, beside: 2, ..some(1) },
-            Self { outsiders: true, ..some(2) },
-            Self { restore: true, ..some(2) },
+            Self { outsiders: true, ..some(1) },
+            Self { restore: true, ..some(1) },
         ]
     }
 }
