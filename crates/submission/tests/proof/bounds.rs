@@ -90,7 +90,7 @@ impl Bounds {
             Self { kills: 1, ..some(1) },
             // A retry, and the same with a kill.
             Self { attempts: 2, ..some(1) },
-            Self { kills: 1, attempts: 2, ..some(1) },
+            Self { kills: 1, attempts: 2, ..some(0) },
             // All kinds of objects, and other users.
             Self { before: 1, beside: 2, ..some(1) },
             Self { outsiders: true, ..some(1) },
