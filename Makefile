@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers mutants parity python bench check deny image site release compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
+.PHONY: help demo dev test postgres-versions simulate prove fuzz crash answers mutants parity python bench check deny image site release compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench: ## run all benchmarks on this machine, with their baselines; ARGS="accept
 
 simulate: ## simulate a million histories of the engine under faults, from seeds; ARGS="--histories 5000000", "--seed S", "--replay S"
 	@scripts/simulate $(ARGS)
+
+prove: ## visit all states of a model around the real engine, within bounds; ARGS="--faults 1 --only 4", "--seeds" seeds errors that it has to find
+	@scripts/prove $(ARGS)
 
 fuzz: ## fuzz the parsers with libFuzzer, a million runs each; ARGS="--runs 10000000 request jwt", "--seconds 60", "--merge"
 	@scripts/fuzz $(ARGS)
