@@ -50,7 +50,10 @@ impl Gateway {
                 let replica = world.replica(at);
                 (replica.lease == Lease::Over && replica.reaches_database).then(|| world.end_session(at))
             }
-            Action::Crash(at) => Some(world.end_session(at)),
+            Action::Crash(at) => {
+                world.end_session(at);
+                Some(())
+            }
             Action::Cut(at, link) => set(world, at, link, false),
             Action::Heal(at, link) => set(world, at, link, true),
             Action::Arrive => {
@@ -95,7 +98,8 @@ impl Gateway {
             }
             Action::ForgedGoes(name) => {
                 let pod = world.cluster.at(name).pod.filter(|pod| !pod.ours)?;
-                Some(world.cluster.delete(name, pod.uid))
+                world.cluster.delete(name, pod.uid);
+                Some(())
             }
             Action::Restore => self.restore(world),
         }
