@@ -22,6 +22,34 @@ const LOG: &str = "\
 ";
 const MESSAGE: &str = "the driver exited with code 1 (Error): pyspark.errors.exceptions.captured.AnalysisException: \
     [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `price_eur` cannot be resolved. Did you mean one of the following? [`price`, `sku`]. SQLSTATE: 42703";
+const ACCESS: &str = "
+authentication: {}
+tenants:
+  red: {namespaces: [red]}
+  blue: {namespaces: [blue]}
+capacity: {cores: 400}
+queues:
+  interactive: {weight: 3}
+  nightly: {weight: 1, caps: {submissions: 20}}
+limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
+";
+/// Two replicas, each with a watch.
+const REPLICAS: &str = "
+    WITH replicas (id, host, scope) AS (
+        VALUES (gen_random_uuid(), 'sparkgate-6d5f8c7b9-4xk2p', 'red'), (gen_random_uuid(), 'sparkgate-6d5f8c7b9-w8mzt', 'blue')
+    ), hosts AS (
+        INSERT INTO replica_keys (session, known, host) SELECT id, '{}', host FROM replicas
+    ), positions AS (
+        INSERT INTO watch_positions (scope, resource_version, at) SELECT scope, '481516', now() FROM replicas
+    )
+    INSERT INTO leases (name, holder, expires_at)
+    SELECT name, id, clock_timestamp() + interval '20 seconds' FROM replicas, unnest(ARRAY['replica/' || id, 'watch/' || scope]) AS name";
+/// The states of a run, three seconds after each other.
+const EVENTS: &str = "
+    INSERT INTO submission_events (submission_id, attempt, at, state)
+    SELECT id, 1, started_at + (n - 3) * interval '3 seconds', states.state
+    FROM submissions s, unnest(ARRAY['LAUNCHING', 'PENDING', 'RUNNING']) WITH ORDINALITY AS states (state, n) WHERE id = $1
+    UNION ALL SELECT id, 1, finished_at, state FROM submissions WHERE id = $1 AND finished_at IS NOT NULL";
 const ERROR: &str = "state = 'FAILED', exit_code = 1, reason = 'Error', pod_uid = 'uid'";
 
 /// What the submissions did: name, owner, columns, minutes since the acceptance, minutes of the run.
@@ -47,7 +75,7 @@ const RUNS: [(&str, &str, &str, u32, u32); 12] = [
 ];
 
 pub(super) async fn played(pool: PgPool) -> (Site, Vec<String>) {
-    let site = Site::start(pool).await;
+    let site = Site::with(pool, ACCESS).await;
     let ids = site.submit(RUNS.len() + 2).await;
     for (id, (name, owner, columns, ago, took)) in ids.iter().zip(RUNS) {
         let at = format!("clock_timestamp() - interval '{ago} minutes'");
@@ -63,8 +91,15 @@ pub(super) async fn played(pool: PgPool) -> (Site, Vec<String>) {
     let log = LogEnd { text: LOG.as_bytes().to_vec(), cut: false };
     Store::new(site.world.pool.clone()).keep_log(&failed.parse().unwrap(), 1, Some(log), &[]).await.unwrap();
     site.let_run(&ids[RUNS.len()]).await;
-    site.set(&ids[RUNS.len()], "name = 'clicks-stream', owner = 'grace', created_at = clock_timestamp() - interval '6 minutes', started_at = clock_timestamp() - interval '5 minutes'").await;
-    site.set(&ids[RUNS.len() + 1], "name = 'report', owner = 'mary'").await;
+    site.set(&ids[RUNS.len()], "name = 'clicks-stream', owner = 'grace', principal = 'corp:grace', labels = '{\"team\": \"clicks\"}', queue = 'interactive', created_at = clock_timestamp() - interval '6 minutes', started_at = clock_timestamp() - interval '5 minutes'").await;
+    site.set(&ids[RUNS.len() + 1], "name = 'report', owner = 'mary', principal = 'corp:mary', queue = 'nightly'").await;
+    for id in &ids[..=RUNS.len()] {
+        let begun = "UPDATE submission_events SET at = (SELECT created_at FROM submissions WHERE id = $1) WHERE submission_id = $1";
+        for statement in [begun, EVENTS] {
+            sqlx::query(statement).bind(id).execute(&site.world.pool).await.unwrap();
+        }
+    }
+    sqlx::query(REPLICAS).execute(&site.world.pool).await.unwrap();
     (site, ids)
 }
 

@@ -18,7 +18,7 @@ use crate::{
     span::{self, Moment},
     table::{Cell, Column, Widths, cut, whole},
 };
-use sparkgate_submission::{State, headline};
+use sparkgate_submission::{State, headline_of_row};
 use watch::Watch;
 
 #[derive(Debug, Args)]
@@ -218,7 +218,7 @@ fn reason(submission: &Submission) -> String {
     let Some(why) = submission.failure.as_ref().or_else(|| submission.waiting.as_ref().filter(is_wrong)) else {
         return String::new();
     };
-    let cause = headline(&why.message);
+    let cause = headline_of_row(&why.message);
     let text = if cause.is_empty() { why.code.clone() } else { format!("{}: {cause}", why.code) };
     match text.char_indices().nth(REASON) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::v1::jobs::{self, JobName, JobQuery, TenantQuery};
 use sparkgate_service::{Advice, ChangedSince, FailureReason, Job, JobRun, Session};
-use sparkgate_submission::{State as SubmissionState, headline_of_row};
+use sparkgate_submission::{State as SubmissionState, headline, headline_of_row};
 use sparkgate_web::{problem::Problem, query, session::Caller, state::AppState};
 
 /// The longest cause in a row, in bytes.
@@ -196,7 +196,7 @@ fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &
             ]))
             @if let Some(usual) = &history.usual_failure {
                 h3 { "Usual failure: " (usual.code.as_str()) " (" (usual.count) " of " (history.failed) ")" }
-                @if let Some(message) = &usual.message { pre.log.wrap tabindex="0" { (cut(message, 2000)) } }
+                @if let Some(message) = &usual.message { pre.log.wrap tabindex="0" { (cut(headline(message), 2000)) } }
             }
         }
         @if let Some(changed) = changed { (changes(changed, &submissions)) }

@@ -32,7 +32,7 @@ use super::{
 use crate::v1::submissions::{ListQuery, Listed, list_page};
 use sparkgate_access::Provider;
 use sparkgate_service::{FailureReason, Filter, Scope, Session, StateCounts, Submission};
-use sparkgate_submission::{State as SubmissionState, SubmissionId, headline};
+use sparkgate_submission::{State as SubmissionState, SubmissionId, headline_of_row};
 use sparkgate_web::{
     compression::takes_gzip, problem::Problem, query::read as read_query, session::Caller, state::AppState,
 };
@@ -183,7 +183,7 @@ impl Read {
                     a href={ "submissions/" (id) } { @if item.name.is_empty() { "(no name)" } @else { (word(&item.name)) } }
                     span.id { (id) }
                     (labels(item, query))
-                    @if let Some(cause) = cause { p.cause title=(cut(cause, 2000)) { (word(&cut(headline(cause), CAUSE))) } }
+                    @if let Some(cause) = cause { p.cause title=(cut(cause, 2000)) { (word(&cut(headline_of_row(cause), CAUSE))) } }
                 }
                 td.who { (self.by(item, query)) }
                 @if look.has_tenants { td.tenant { (word(&item.tenant)) } }

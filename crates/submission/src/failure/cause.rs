@@ -69,9 +69,14 @@ pub fn headline(message: &str) -> &str {
     rest.map(|(_, cause)| cause).filter(|cause| !cause.is_empty()).unwrap_or(message)
 }
 
-/// Returns the first line of a headline, for a row of a table.
+/// Returns the first line of a headline for a row of a table, where the packages of an exception's class take the room of its
+/// message: `ParseException: x` of `org.apache.spark.sql.catalyst.parser.ParseException: x`.
 pub fn headline_of_row(message: &str) -> &str {
-    headline(message).lines().next().unwrap_or_default()
+    let line = headline(message).lines().next().unwrap_or_default();
+    let class = line.split_once(':').map_or(line, |(class, _)| class);
+    let is_class = class.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '$' | '_'));
+    let name = class.rfind('.').filter(|_| is_class).map_or(0, |at| at + 1);
+    if line[name..].starts_with(char::is_uppercase) { &line[name..] } else { line }
 }
 
 #[derive(Default)]

@@ -161,6 +161,19 @@ fn a_refused_connection_is_named_by_the_exception_that_has_the_host() {
 }
 
 #[test]
+fn a_row_has_the_class_without_its_packages() {
+    for (message, row) in [
+        ("the driver exited with code 1 (Error): a.b.AnalysisException: x.y: z\nmore", "AnalysisException: x.y: z"),
+        ("java.lang.UnsupportedOperationException", "UnsupportedOperationException"),
+        ("the pod was evicted. Reason: x", "the pod was evicted. Reason: x"),
+        ("docker.io/a: x", "docker.io/a: x"),
+        ("registry.example: not found", "registry.example: not found"),
+    ] {
+        assert_eq!(headline_of_row(message), row);
+    }
+}
+
+#[test]
 fn a_failed_python_process_is_no_cause_of_its_own() {
     let log = format!(
         "{TRACEBACK}\n  File \"a.py\", line 1\nKeyError: 'x'\n{UNCAUGHT}{OF_PYTHON_PROCESS}User application exited with 1\n\tat x\n"
