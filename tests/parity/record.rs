@@ -6,13 +6,18 @@ mod case;
 mod compare;
 mod deliberate;
 mod generate;
+mod new_line;
 mod ours;
 mod page;
 mod recorded;
 mod recorder;
 mod vectors;
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -21,6 +26,7 @@ use crate::{
     case::{Case, VERSIONS},
     compare::{Report, differences},
     deliberate::Deliberate,
+    new_line::Changes,
     recorded::{Answers, Baseline, Suite},
     recorder::{Keep, Spark},
 };
@@ -47,6 +53,15 @@ struct Options {
     /// Run this many cases both in process and as a process, and compare.
     #[arg(long, value_name = "N")]
     check_oracle: Option<usize>,
+    /// Compare the answers of this release, which no line of Sparkgate has yet, with those of the release `--beside`, and record nothing.
+    #[arg(long, value_name = "VERSION", requires = "beside", conflicts_with_all = ["case", "generate", "record", "check_oracle"])]
+    new: Option<String>,
+    /// The release of the line before.
+    #[arg(long, value_name = "VERSION")]
+    beside: Option<String>,
+    /// The directory of the new release, with its `jars/`, such as an unpacked release candidate. Without it, the release is downloaded.
+    #[arg(long, value_name = "DIR", requires = "new")]
+    home: Option<PathBuf>,
     /// Reuse answers of an earlier run if the input is the same.
     #[arg(long)]
     reuse: bool,
@@ -67,6 +82,10 @@ fn main() -> Result<()> {
     }
     let all: Vec<&Case> = groups.values().flatten().collect();
     match &options {
+        Options { new: Some(new), beside: Some(known), home, .. } => {
+            println!("{}", changes(new, known, home.as_deref())?);
+            Ok(())
+        }
         Options { check_oracle: Some(count), .. } => recorder::check(&versions, &all, *count),
         Options { generate: Some(count), seed, .. } => compare_new(&versions, &generate::cases(*seed, *count)),
         Options { case: Some(part), reuse, .. } => {
@@ -77,6 +96,32 @@ fn main() -> Result<()> {
         }
         _ => record(&groups, &versions, if options.reuse { Keep::All } else { Keep::Fresh }),
     }
+}
+
+/// Compares the answers of a new release with the recorded ones of a known one. Those of the new one are recorded, too, if it was new once.
+fn changes(new: &str, known: &str, home: Option<&Path>) -> Result<Changes> {
+    ensure!(VERSIONS.contains(&known), "the releases are {}", VERSIONS.join(", "));
+    let suite = Suite::read();
+    let mut spark = match VERSIONS.contains(&new) && home.is_none() {
+        true => None,
+        false => Some(Spark::start_in(new, home)?),
+    };
+    let mut changes = Changes::new(known, new);
+    for (case, answers) in suite.cases().filter(|(case, _)| case.is_for(known)) {
+        let Some(before) = answers.and_then(|answers| answers.get(known)) else { continue };
+        match &mut spark {
+            Some(spark) => match spark.answer(case) {
+                Ok(answer) => changes.add(case, before, &answer),
+                Err(error) => eprintln!("no answer: {error:#}"),
+            },
+            None => {
+                if let Some(after) = answers.and_then(|answers| answers.get(new)) {
+                    changes.add(case, before, after);
+                }
+            }
+        }
+    }
+    Ok(changes)
 }
 
 fn report(cases: &[&Case], answers: &Answers) -> Report {

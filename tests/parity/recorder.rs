@@ -10,6 +10,7 @@ mod vectors;
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    path::Path,
     sync::Mutex,
     time::Instant,
 };
@@ -34,7 +35,12 @@ pub(crate) struct Spark {
 
 impl Spark {
     pub(crate) fn start(version: &str) -> Result<Self> {
-        Ok(Self { oracle: Oracle::start(version)?, store: None })
+        Self::start_in(version, None)
+    }
+
+    /// Starts that of a release in a directory of its own; without one, it is downloaded.
+    pub(crate) fn start_in(version: &str, home: Option<&Path>) -> Result<Self> {
+        Ok(Self { oracle: Oracle::start(version, home)?, store: None })
     }
 
     pub(crate) fn version(&self) -> &str {

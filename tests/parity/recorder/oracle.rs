@@ -53,7 +53,11 @@ struct Jvm {
 }
 
 impl Oracle {
-    pub(crate) fn start(version: &str) -> Result<Self> {
+    pub(crate) fn start(version: &str, home: Option<&Path>) -> Result<Self> {
+        if let Some(home) = home {
+            let home = home.to_owned();
+            return Ok(Self { jvm: Jvm::start(&home, version)?, home, version: version.to_owned() });
+        }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/spark");
         let found = Command::new(script).arg(version).stderr(Stdio::inherit()).output()?;
         ensure!(found.status.success(), "scripts/spark {version} failed");

@@ -17,7 +17,7 @@ pub(crate) fn record(versions: &[&str]) -> Result<(Value, Vectors)> {
     let mut keys: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     let mut vectors = Vectors::new();
     for version in versions.iter().rev() {
-        let mut oracle = Oracle::start(version)?;
+        let mut oracle = Oracle::start(version, None)?;
         for (key, entry) in oracle.ask(&json!({ "op": "keys" }))?.as_object().into_iter().flatten() {
             if key.starts_with("spark.kubernetes.") {
                 keys.entry(key.clone()).or_default().insert((*version).to_owned(), entry["default"].clone());
