@@ -221,11 +221,17 @@ impl World {
         let (id, begun_at) = (task.id, task.begun_at);
         if let (None, Ask::Effect { effect: Effect::Delete(uid), .. }) = (claim, &ask)
             && self.truths.pod(uid_number(uid)).ended_at.is_some_and(|ended_at| ended_at < begun_at)
+            && !self.may_run_again(uid_number(uid))
         {
             self.fail(format!("pod {uid} had ended, and is deleted with its log"));
         }
         let request = self.send(at, Waiting::Task(id), ask);
         self.replicas[at].tasks[place].request = Some(request);
+    }
+
+    /// Returns whether the kubelet of a pod starts its driver again after each end: only its deletion ends it.
+    fn may_run_again(&self, uid: u64) -> bool {
+        self.cluster.names.iter().filter_map(|name| name.pod.as_ref()).any(|pod| pod.uid == uid && pod.restarts)
     }
 
     pub(super) fn hear_of_task(&mut self, at: usize, id: u64, request: u64, told: Told) {
