@@ -82,7 +82,12 @@ impl std::fmt::Display for Changes {
         for (code, Part { cases, examples }) in parts {
             writeln!(f, "\n{code}: {} cases", cases.len())?;
             for (path, (case, Difference { ours, sparks, .. })) in examples.iter().take(8) {
-                writeln!(f, "    {path}, as in {case}\n        {known}  {}\n        {new}  {}", cut(ours), cut(sparks))?;
+                writeln!(
+                    f,
+                    "    {path}, as in {case}\n        {known}  {}\n        {new}  {}",
+                    cut(ours),
+                    cut(sparks)
+                )?;
             }
             if examples.len() > 8 {
                 writeln!(f, "    and {} more paths", examples.len() - 8)?;

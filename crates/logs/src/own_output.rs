@@ -31,6 +31,8 @@ pub(super) fn own_output(
             }
         }
     })
+    // A body may be polled again after its end.
+    .fuse()
     .boxed()
 }
 
@@ -91,6 +93,13 @@ mod tests {
         let mut text: Vec<u8> = pieces.iter().flat_map(|piece| selection.take(piece)).collect();
         text.extend(selection.finish());
         String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_log_without_own_output_ends_and_stays_ended() {
+        let log = stream::iter([Ok(Bytes::from_static(b"26/01/02 03:04:05 INFO A: b\n"))]).boxed();
+        let mut own = own_output(log, false);
+        assert!(own.next().await.is_none() && own.next().await.is_none());
     }
 
     #[test]

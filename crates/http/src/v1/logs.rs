@@ -118,6 +118,8 @@ fn cut_off_at(
             () = &mut end => Some((Err(Error::Denied("the caller's credentials have ended".to_owned())), None)),
         }
     })
+    // A body may be polled again after its end.
+    .fuse()
     .boxed()
 }
 
