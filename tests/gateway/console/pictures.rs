@@ -25,8 +25,8 @@ const MESSAGE: &str = "the driver exited with code 1 (Error): pyspark.errors.exc
 const ACCESS: &str = "
 authentication: {}
 tenants:
-  red: {namespaces: [red]}
-  blue: {namespaces: [blue]}
+  red: {namespaces: [red], defaultQueue: interactive}
+  blue: {namespaces: [blue], defaultQueue: interactive}
 capacity: {cores: 400}
 queues:
   interactive: {weight: 3}
