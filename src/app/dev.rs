@@ -5,6 +5,7 @@
 
 mod child;
 mod lock;
+mod namespaces;
 mod private;
 mod process;
 mod supervise;
@@ -74,6 +75,9 @@ async fn beside(
     let token = if settings.require_token { Some(PrivateToken::for_sandbox(dir)?) } else { None };
     let mut sandbox = sandbox.start(settings, token.as_ref()).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
+    if let Some(access_file) = &settings.access_file {
+        namespaces::create(access_file, &sandbox.kubeconfig).await?;
+    }
     let mut gateway = gateway(settings, dir, &sandbox.kubeconfig, &postgres.url, listener.local_addr()?)?;
     gateway.spark.files.spark_defaults = Some(defaults);
     // The sandbox keeps its objects in memory: each start is another cluster, without the drivers of the one before.

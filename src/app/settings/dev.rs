@@ -24,8 +24,8 @@ pub(in crate::app) struct Dev {
     /// Another listening address of the gateway, with /metrics, /livez and /readyz.
     #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) management_listen: Option<SocketAddr>,
-    /// An access file with tenants, roles, queues and policies to try (docs/start/try-tenants.md). The key of an administrator is written to
-    /// the file `token` in the directory, where `sparkgate` itself finds it.
+    /// An access file with tenants, roles, queues and policies to try (docs/start/try-tenants.md). The sandbox gets their namespaces, and
+    /// the key of an administrator is written to the file `token` in the directory, where `sparkgate` itself finds it.
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
     pub(in crate::app) access_file: Option<PathBuf>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
