@@ -15,7 +15,7 @@ use sparkgate::{
     files::FileStore,
     service::{AccessFile, CleanUpSettings, ConnectSettings, FileSettings, Pace, Service, Session, Setup},
     spark::{CreateSubmissionRequest, SparkVersion},
-    store::{DatabaseSettings, Drawn, Store},
+    store::{DatabaseSettings, Drawn, Period, Store},
 };
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::NamedTempFile;
@@ -106,8 +106,9 @@ async fn service(store: Store) -> (Service, (NamedTempFile, tempfile::TempDir)) 
     (in_memory::started(store, in_memory::cluster(), setup).await, (access, dir))
 }
 
-/// Runs what a replica runs only when an administrator asks for figures, a sequence is behind, or the audit is old.
+/// Runs what a replica runs only when the overview is open, an administrator asks for figures, a sequence is behind, or the audit is old.
 async fn now_and_then(store: &Store) {
+    store.all().recent(Period::Day).await.unwrap();
     store.live_counts().await.unwrap();
     let drawn = store.draw().await.unwrap();
     store.draw_beyond(&Drawn { number: OLD - 5, ..drawn }).await.unwrap();

@@ -176,7 +176,8 @@ impl Recent {
 }
 
 impl Scoped {
-    /// Sums up a period, in one statement. It reads two indexes of times, and those of live submissions.
+    /// Sums up a period, in one statement. It reads two indexes of times, and those of live submissions. The time is that of the statement:
+    /// Postgres uses no index for `clock_timestamp()`, which has another value for each row.
     pub async fn recent(&self, period: Period) -> Result<Recent, Error> {
         let action = "summing up a period";
         let mut connection = self.store.for_long_read(action).await?;
@@ -185,16 +186,16 @@ impl Scoped {
         let mut query = QueryBuilder::new(format!(
             "WITH accepted AS MATERIALIZED (
                  SELECT id, name, owner, state, created_at, started_at,
-                        floor(extract(epoch FROM clock_timestamp() - created_at) / {seconds})::int AS parts_ago
-                 FROM submissions s WHERE created_at > clock_timestamp() - interval '{hours} hours' AND ",
+                        floor(extract(epoch FROM statement_timestamp() - created_at) / {seconds})::int AS parts_ago
+                 FROM submissions s WHERE created_at > statement_timestamp() - interval '{hours} hours' AND ",
         ));
         self.scope.push_condition(&mut query, "s");
         query.push(format!(
             "), ended AS MATERIALIZED (
                  SELECT state, exit_code, reason, CASE state WHEN 'ERROR' THEN left(message, 300) END AS message,
                         CASE state WHEN 'FINISHED' THEN extract(epoch FROM finished_at - started_at)::float8 END AS took,
-                        floor(extract(epoch FROM clock_timestamp() - finished_at) / {seconds})::int AS parts_ago
-                 FROM submissions s WHERE finished_at > clock_timestamp() - interval '{hours} hours' AND ",
+                        floor(extract(epoch FROM statement_timestamp() - finished_at) / {seconds})::int AS parts_ago
+                 FROM submissions s WHERE finished_at > statement_timestamp() - interval '{hours} hours' AND ",
         ));
         self.scope.push_condition(&mut query, "s");
         query.push(") , live AS (SELECT state, CASE WHEN state IN ('QUEUED', 'LAUNCHING') THEN ").push(WAITED);
