@@ -5,7 +5,6 @@
 
 mod child;
 mod lock;
-mod namespaces;
 mod private;
 mod process;
 mod supervise;
@@ -22,6 +21,7 @@ use tokio::net::TcpListener;
 
 use super::{
     adopt_cluster::adopt_cluster,
+    sandbox::create_namespaces,
     serve::{self, Reload, Signals},
     settings::{AdoptCluster, Dev, Serve, Spark, person},
 };
@@ -76,7 +76,7 @@ async fn beside(
     let mut sandbox = sandbox.start(settings, token.as_ref()).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     if let Some(access_file) = &settings.access_file {
-        namespaces::create(access_file, &sandbox.kubeconfig).await?;
+        create_namespaces(access_file, &sandbox.kubeconfig).await?;
     }
     let mut gateway = gateway(settings, dir, &sandbox.kubeconfig, &postgres.url, listener.local_addr()?)?;
     gateway.spark.files.spark_defaults = Some(defaults);

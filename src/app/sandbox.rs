@@ -1,5 +1,7 @@
 //! `sparkgate sandbox`: runs the simulated cluster, or only its node for a cluster that has none.
 
+mod namespaces;
+
 use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::Context;
@@ -17,6 +19,8 @@ use super::{
     settings::Sandbox,
 };
 use sparkgate_sandbox::{apiserver, node};
+
+pub(super) use namespaces::create as create_namespaces;
 
 /// Runs the sandbox until SIGINT or SIGTERM, then ends all pods.
 ///

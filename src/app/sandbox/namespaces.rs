@@ -16,7 +16,7 @@ use sparkgate_access::{Access, Namespaces};
 ///
 /// # Errors
 /// The file is no access file; the sandbox doesn't answer.
-pub(super) async fn create(access_file: &Path, kubeconfig: &Path) -> anyhow::Result<()> {
+pub(in crate::app) async fn create(access_file: &Path, kubeconfig: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(access_file).with_context(|| format!("reading {}", access_file.display()))?;
     let access = Access::parse(&text).with_context(|| format!("{} is no access file", access_file.display()))?;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
