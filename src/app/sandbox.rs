@@ -2,7 +2,11 @@
 
 mod namespaces;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -22,6 +26,13 @@ use sparkgate_sandbox::{apiserver, node};
 
 pub(super) use namespaces::create as create_namespaces;
 
+/// Returns how a kubeconfig reaches its cluster.
+async fn config_of(path: &Path) -> anyhow::Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.with_context(|| format!("using {}", path.display()))
+}
+
 /// Runs the sandbox until SIGINT or SIGTERM, then ends all pods.
 ///
 /// # Errors
@@ -32,12 +43,7 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
     let (api_stop, node_stop) = (CancellationToken::new(), CancellationToken::new());
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
     let config = match &settings.kubeconfig {
-        Some(path) => Config::from_custom_kubeconfig(
-            Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?,
-            &KubeConfigOptions::default(),
-        )
-        .await
-        .with_context(|| format!("using {}", path.display()))?,
+        Some(path) => config_of(path).await?,
         None => {
             let listener = listen(settings.listen).await?;
             let url = format!("http://{}", listener.local_addr()?);

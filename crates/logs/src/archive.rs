@@ -12,10 +12,7 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{
-    DriverLogs,
-    kept::{cause_in, last_line_in},
-};
+use super::{DriverLogs, kept::cause_in};
 use sparkgate_cluster::{self, LogAnswer, LogOf, LogPart};
 use sparkgate_common::error::error_chain;
 use sparkgate_metrics::metrics;
@@ -94,7 +91,7 @@ impl DriverLogs {
         let log = Some(end.finish()).filter(|end| !end.text.is_empty());
         // A signal, or a reason of Kubernetes, says more than what the application happened to write last.
         let exited = outcome.reason.as_deref() == Some("Error") && outcome.exit_code.is_some_and(|code| code < 126);
-        let cause = log.as_ref().and_then(|log| cause_in(log).or_else(|| last_line_in(log).filter(|_| exited)));
+        let cause = log.as_ref().and_then(|log| cause_in(log, exited));
         self.store_archive(id, attempt, log, &events).await;
         cause
     }

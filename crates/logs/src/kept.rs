@@ -15,28 +15,28 @@ const TAIL_BYTES: usize = 4096;
 
 /// Reads an archive. Its tail has at most 40 lines and 4 KiB.
 pub(super) fn archived(kept: KeptLog) -> Archived {
-    let tail = kept.log.as_ref().map(tail).filter(|tail| !tail.is_empty());
-    Archived { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) }
+    let end = kept.log.as_ref().map(end_of).unwrap_or_default();
+    let tail = Some(tail(&end)).filter(|tail| !tail.is_empty());
+    Archived { events: kept.events, tail, cause: cause(&end) }
 }
 
-/// Returns the exception that ended a driver, if the end of its log has one.
-pub(super) fn cause_in(log: &LogEnd) -> Option<String> {
-    cause(&end_of(log))
+/// Returns what ended a driver, if the end of its log tells: its exception, or else, if it `exited` by itself, the last line that it
+/// wrote, as a sentence.
+pub(super) fn cause_in(log: &LogEnd, exited: bool) -> Option<String> {
+    let end = end_of(log);
+    let last_line = || last_own_line(&end).map(|line| format!("the last line of its output is \"{line}\""));
+    cause(&end).or_else(|| last_line().filter(|_| exited))
 }
 
-/// Returns the last line that an application wrote that exited without an exception, as a sentence.
-pub(super) fn last_line_in(log: &LogEnd) -> Option<String> {
-    last_own_line(&end_of(log)).map(|line| format!("the last line of its output is \"{line}\""))
-}
-
+/// Returns the end of a log, without times.
 fn end_of(log: &LogEnd) -> String {
     let text = whole(&mut Lines::default(), last_lines(&log.text, CAUSE_LINES));
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Returns the end of what the application wrote, from its exception on; that of the whole log, if it wrote nothing.
-fn tail(log: &LogEnd) -> String {
-    let own = own_end(&end_of(log));
+fn tail(end: &str) -> String {
+    let own = own_end(end);
     let text = String::from_utf8_lossy(last_lines(own.as_bytes(), TAIL_LINES));
     let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
     text[from..].to_owned()
@@ -78,8 +78,8 @@ mod tests {
         let line = |text: &str| format!("2026-01-02T03:04:05.000000000Z {text}\n");
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let log = |text: String| LogEnd { text: text.into_bytes(), cut: true };
-        let last = tail(&log(many));
+        let last = tail(&end_of(&log(many)));
         assert_eq!((last.lines().count(), last.lines().next()), (40, Some("60")));
-        assert_eq!(tail(&log(line(&"ä".repeat(10_000)))).len(), TAIL_BYTES - 1);
+        assert_eq!(tail(&end_of(&log(line(&"ä".repeat(10_000))))).len(), TAIL_BYTES - 1);
     }
 }

@@ -20,9 +20,10 @@ use crate::{
     screen, span,
     table::{self, Cell, Column, cut, whole},
 };
+use sparkgate_submission::State;
 
 /// The states in which a submission has pods.
-const WITH_PODS: [&str; 4] = ["LAUNCHING", "PENDING", "RUNNING", "KILLING"];
+const WITH_PODS: [State; 4] = [State::Launching, State::Pending, State::Running, State::Killing];
 /// The most submissions that the gateway is asked for.
 const MOST: usize = 500;
 /// What a terminal does before the next table: the cursor goes to its top, and the text below it away (ECMA-48: CUP, ED).

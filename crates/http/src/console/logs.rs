@@ -24,7 +24,9 @@ use sparkgate_web::{
 
 /// How much of the end of a log the page has.
 const LINES: u64 = 300;
-/// How many lines of the end are searched for what the application itself wrote.
+/// How many lines of the end `log.js` begins with.
+const FOLLOWED: u64 = 2000;
+/// How many are searched for what the application itself wrote, here and there.
 const OF_ALL_LINES: u64 = 20_000;
 const BYTES: usize = 48 << 10;
 /// The longest line that the page shows, in bytes.
@@ -52,7 +54,7 @@ pub(super) async fn show(
     let LogQuery { attempt, executor, own_output } = read_query(&query)?;
     let after = state.service.events.newest().await?;
     let of = find(&state.service, &caller, &id).await?;
-    let tail = if own_output { OF_ALL_LINES } else { LINES };
+    let (tail, followed) = if own_output { (OF_ALL_LINES, OF_ALL_LINES) } else { (LINES, FOLLOWED) };
     let request = LogRequest { attempt, executor, own_output, tail: Some(tail), ..LogRequest::default() };
     let other = form::with(&query, &[("ownOutput", if own_output { "" } else { "true" })]);
     let end = match state.service.logs.log(&caller, &id, &request).await {
@@ -85,12 +87,12 @@ pub(super) async fn show(
                 (whose) @if let Some(attempt) = attempt { " of attempt " (attempt) } ". "
                 @match &end {
                     Ok(End { source: LogSource::Kept, .. }) => "The pod is gone: this is the end of its log that was kept.",
-                    Ok(End { source: LogSource::Store | LogSource::Collector, .. }) => { "The last " (LINES) " lines. The log is stored: the pod may be gone." },
-                    Ok(_) => { "The last " (LINES) " lines." },
+                    Ok(End { source: LogSource::Store | LogSource::Collector, .. }) => { "The last " (tail) " lines. The log is stored: the pod may be gone." },
+                    Ok(_) => { "The last " (tail) " lines." },
                     Err(why) => (why),
                 }
             }
-            pre.log.wrap #log tabindex="0" role="region" aria-label="Log" data-source=(source) data-query=(query) {
+            pre.log.wrap #log tabindex="0" role="region" aria-label="Log" data-source=(source) data-query=(query) data-tail=(followed) {
                 @if let Ok(end) = &end { (lines(end)) }
             }
         }

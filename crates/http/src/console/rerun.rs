@@ -6,7 +6,7 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     form::{self, field},
@@ -15,15 +15,10 @@ use super::{
     page::page,
     text::{cut, visible},
 };
-use crate::v1::submissions::rerun::{check_rerun, rerun_of};
+use crate::v1::submissions::rerun::{Stored, check_rerun, read_patch, rerun_of, stored};
 use sparkgate_service::{Session, Submission};
 use sparkgate_submission::SubmissionId;
-use sparkgate_web::{
-    id::{Id, find, not_found},
-    problem::Problem,
-    session::Caller,
-    state::AppState,
-};
+use sparkgate_web::{id::Id, problem::Problem, session::Caller, state::AppState};
 
 /// An example of changes.
 const PATCH: &str = r#"{"environmentVariables": {"DAY": "2026-01-02"}}"#;
@@ -84,9 +79,8 @@ impl Fields {
     ///
     /// # Errors
     /// The patch of the form isn't a JSON object.
-    fn patch(&self, was: &Self) -> Result<Value, serde_json::Error> {
-        let written: Map<String, Value> =
-            if self.patch.is_empty() { Map::new() } else { serde_json::from_str(&self.patch)? };
+    fn patch(&self, was: &Self) -> Result<Value, Problem> {
+        let written = read_patch(self.patch.as_bytes())?;
         let mut patch = json!({});
         let changed = PROPERTIES.iter().zip(self.properties.iter().zip(&was.properties));
         for ((key, ..), (value, _)) in changed.filter(|(_, (value, was))| value != was) {
@@ -98,7 +92,7 @@ impl Fields {
             patch["appArgs"] = if lines.is_empty() { Value::Null } else { lines.into() };
         }
         // Not applied to the request: what a later patch removes stays an instruction to remove it.
-        merge(&mut patch, Value::Object(written));
+        merge(&mut patch, written);
         Ok(patch)
     }
 }
@@ -127,14 +121,14 @@ pub(super) async fn show(
     Id { id }: Id,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let of = find(&state.service, &caller, &id).await?;
-    let request = state.service.submissions.request(&caller, &id).await?.ok_or_else(|| not_found(&id))?;
-    let content = match check_rerun(&state, &caller, &id).await {
+    let stored = stored(&state, &caller, &id).await?;
+    let content = match check_rerun(&state, &caller, &stored).await {
         Ok(()) => html! {},
         Err(problem) if is_of_request(&problem) => refusal("Without a change it would be refused", &problem),
         Err(problem) => return Err(problem),
     };
-    let content = around(&of, &caller, &html! { (content) (fields(&of, &Fields::of(&request))) });
+    let Stored { of, request } = &stored;
+    let content = around(of, &caller, &html! { (content) (fields(of, &Fields::of(request))) });
     Ok(page(frame(uri.path(), &caller).around(&content)))
 }
 
@@ -186,21 +180,17 @@ pub(super) async fn submit(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let sent = Fields::sent(&form::read(&parts.headers, body).await?);
-    match rerun(&state, &caller, &id, &sent).await {
+    let stored = stored(&state, &caller, &id).await?;
+    match rerun(&state, &caller, &stored, &sent).await {
         Ok(new) => Ok(super::page::seen_at(format!("../{new}"))),
-        Err(problem) if is_of_request(&problem) => {
-            let of = find(&state.service, &caller, &id).await?;
-            Ok(refused(&problem, &of, &sent, parts.uri.path(), &caller))
-        }
+        Err(problem) if is_of_request(&problem) => Ok(refused(&problem, &stored.of, &sent, parts.uri.path(), &caller)),
         Err(problem) => Err(problem),
     }
 }
 
-async fn rerun(state: &AppState, caller: &Session, id: &SubmissionId, sent: &Fields) -> Result<SubmissionId, Problem> {
-    let stored = state.service.submissions.request(caller, id).await?.ok_or_else(|| not_found(id))?;
-    // What isn't an object is refused where it is read, with the place of the error.
-    let patch = sent.patch(&Fields::of(&stored)).map_or_else(|_| sent.patch.clone(), |patch| patch.to_string());
-    let accepted = rerun_of(state, caller, id, patch.as_bytes()).await?;
+async fn rerun(state: &AppState, caller: &Session, stored: &Stored, sent: &Fields) -> Result<SubmissionId, Problem> {
+    let patch = sent.patch(&Fields::of(&stored.request))?;
+    let accepted = rerun_of(state, caller, stored, &patch).await?;
     Ok(accepted.submission.id)
 }
 

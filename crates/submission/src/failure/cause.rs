@@ -74,9 +74,13 @@ pub fn headline(message: &str) -> &str {
 pub fn headline_of_row(message: &str) -> &str {
     let line = headline(message).lines().next().unwrap_or_default();
     let class = line.split_once(':').map_or(line, |(class, _)| class);
-    let is_class = class.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '$' | '_'));
-    let name = class.rfind('.').filter(|_| is_class).map_or(0, |at| at + 1);
+    let name = class.rfind('.').filter(|_| is_class_name(class)).map_or(0, |at| at + 1);
     if line[name..].starts_with(char::is_uppercase) { &line[name..] } else { line }
+}
+
+/// Returns whether a text can be the name of a class, with or without packages.
+pub(super) fn is_class_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '$' | '_'))
 }
 
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! What the application itself wrote, among the records of Spark's logger in a driver's log.
 
-use super::cause::{LONGEST, OF_PYTHON_PROCESS, TRACEBACK, UNCAUGHT, level};
+use super::cause::{LONGEST, OF_PYTHON_PROCESS, TRACEBACK, UNCAUGHT, is_class_name, level};
 
 /// Lines that Spark, the JVM or the image's entrypoint write without a level.
 const OF_SPARK: [&str; 5] = [
@@ -51,9 +51,7 @@ impl OwnOutput {
 /// Returns whether a line begins an exception of a JVM: `java.io.IOException: …`.
 fn is_exception(line: &str) -> bool {
     let class = line.split_once(": ").map_or(line, |(class, _)| class);
-    class.contains('.')
-        && (class.ends_with("Exception") || class.ends_with("Error"))
-        && class.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '$' | '_'))
+    class.contains('.') && (class.ends_with("Exception") || class.ends_with("Error")) && is_class_name(class)
 }
 
 /// Returns whether spark-submit reports the end of the Python process.

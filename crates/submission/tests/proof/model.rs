@@ -55,6 +55,14 @@ impl Gateway {
         self.apply(&mut next, action)?;
         Some(next)
     }
+
+    /// Returns whether a state, and what follows from it, keeps an invariant.
+    pub(crate) fn holds(&self, invariant: Invariant, world: &World) -> bool {
+        match invariant {
+            Invariant::Ends => self.ends(world),
+            stepwise => world.broken() != Some(stepwise),
+        }
+    }
 }
 
 impl Model for Gateway {
@@ -78,29 +86,6 @@ impl Model for Gateway {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! holds {
-            ($($invariant:ident),*) => {
-                vec![$(Property::always(Invariant::$invariant.name(), |_: &Self, world: &World| {
-                    world.broken() != Some(Invariant::$invariant)
-                })),*]
-            };
-        }
-        let mut all = holds![
-            OneDriverPerAttempt,
-            NoSecondPod,
-            NoOverlap,
-            RecordedBeforeStart,
-            TrueEnd,
-            EndIsFinal,
-            KillStartsNothing,
-            TerminalIsFinal,
-            OthersPodsUntouched,
-            CommitBeforeFinalizer,
-            WritesUnderLease,
-            OneHolder,
-            OldClaimsWriteNothing
-        ];
-        all.push(Property::always(Invariant::Ends.name(), |gateway: &Self, world| gateway.ends(world)));
-        all
+        Invariant::properties()
     }
 }

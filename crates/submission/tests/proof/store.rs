@@ -1,7 +1,7 @@
 //! A model of the database: the row, its claim and the lease of the watch, with the guards of `crates/store`'s statements.
 //!
-//! A claim's number only has to differ from those before it, so whoever works under a claim knows whether it is the current one
-//! ([`Claim`]), and each new number makes all others old.
+//! A claim's number only has to differ from those before it. A claim is the current one or an old one ([`Claim`]), and each new number
+//! makes all others old.
 
 use sparkgate_submission::State;
 

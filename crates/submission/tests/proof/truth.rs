@@ -1,10 +1,12 @@
 //! What really happened, which no part of the gateway knows, and the invariants.
 
 use sparkgate_submission::State;
+use stateright::Property;
 
 use crate::{
     bounds::ATTEMPTS,
     machines::{Change, End},
+    model::Gateway,
     store::Move,
     view::{Body, Deletion, Uid},
     world::World,
@@ -38,46 +40,36 @@ pub(crate) struct Truth {
     pub(crate) broken: Option<Invariant>,
 }
 
-/// What must hold. Each one stands for lines of `docs/internals/argument.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Invariant {
-    OneDriverPerAttempt,
-    NoSecondPod,
-    NoOverlap,
-    RecordedBeforeStart,
-    TrueEnd,
-    EndIsFinal,
-    KillStartsNothing,
-    TerminalIsFinal,
-    OthersPodsUntouched,
-    CommitBeforeFinalizer,
-    WritesUnderLease,
-    OneHolder,
-    OldClaimsWriteNothing,
-    Ends,
+macro_rules! invariants {
+    ($($name:ident $words:literal)*) => {
+        /// What must hold. Each one stands for lines of `docs/internals/argument.md`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Invariant { $($name),* }
+
+        impl Invariant {
+            /// Returns all of them, as Stateright checks them.
+            pub(crate) fn properties() -> Vec<Property<Gateway>> {
+                vec![$(Property::always($words, |gateway: &Gateway, world| gateway.holds(Self::$name, world))),*]
+            }
+        }
+    };
 }
 
-impl Invariant {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::OneDriverPerAttempt => "at most one driver starts for an attempt",
-            Self::NoSecondPod => "a launch that begins with a recorded pod creates no other",
-            Self::NoOverlap => "drivers of two attempts never run at once",
-            Self::RecordedBeforeStart => "a driver that runs is recorded",
-            Self::TrueEnd => "a recorded end is what happened",
-            Self::EndIsFinal => "no driver runs after its end is recorded",
-            Self::KillStartsNothing => {
-                "after a kill no driver starts and none is queued, unless its pod existed before"
-            }
-            Self::TerminalIsFinal => "terminal states are never left",
-            Self::OthersPodsUntouched => "pods of others are never touched",
-            Self::CommitBeforeFinalizer => "the finalizer holds a driver until its end is recorded",
-            Self::WritesUnderLease => "a replica looks at its lease before it writes to the cluster",
-            Self::OneHolder => "a row is claimed only if the lease of its holder has expired",
-            Self::OldClaimsWriteNothing => "a write under an older claim changes nothing",
-            Self::Ends => "without more faults every submission ends, also while one link stays cut",
-        }
-    }
+invariants! {
+    OneDriverPerAttempt "at most one driver starts for an attempt"
+    NoSecondPod "a launch that begins with a recorded pod creates no other"
+    NoOverlap "drivers of two attempts never run at once"
+    RecordedBeforeStart "a driver that runs is recorded"
+    TrueEnd "a recorded end is what happened"
+    EndIsFinal "no driver runs after its end is recorded"
+    KillStartsNothing "after a kill no driver starts and none is queued, unless its pod existed before"
+    TerminalIsFinal "terminal states are never left"
+    OthersPodsUntouched "pods of others are never touched"
+    CommitBeforeFinalizer "the finalizer holds a driver until its end is recorded"
+    WritesUnderLease "a replica looks at its lease before it writes to the cluster"
+    OneHolder "a row is claimed only if the lease of its holder has expired"
+    OldClaimsWriteNothing "a write under an older claim changes nothing"
+    Ends "without more faults every submission ends, also while one link stays cut"
 }
 
 impl Truth {

@@ -1,9 +1,6 @@
 // Follows a log. Each line has its time, so that after a broken connection the log continues behind the last line that was shown.
 import { line } from "./ansi.js";
 
-const TAIL = 2000;
-/** How many lines of the end are searched for what the application itself wrote. */
-const OF_ALL_LINES = 20000;
 /** The most lines that the page holds; older ones are in the download. */
 const MOST = 20000;
 /** The most characters of an unfinished line that are kept. */
@@ -83,7 +80,7 @@ export function show(log) {
         query.set("follow", "true");
         query.set("timestamps", "true");
         if (skip.time) query.set("since", skip.time);
-        else query.set("tail", query.has("ownOutput") ? OF_ALL_LINES : TAIL);
+        else query.set("tail", log.dataset.tail);
         const response = await fetch(`${log.dataset.source}?${query}`);
         if (!response.ok) {
             const problem = await response.json().catch(() => ({}));

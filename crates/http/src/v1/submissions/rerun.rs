@@ -47,8 +47,7 @@ pub(in crate::v1) async fn request(
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Map<String, Value>>, Problem> {
-    let of = find(&state.service, &caller, &id).await?;
-    let request = state.service.submissions.request(&caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let Stored { of, request } = stored(&state, &caller, &id).await?;
     Ok(Reply::ok(body_of(&request, &of)))
 }
 
@@ -90,19 +89,34 @@ pub(in crate::v1) async fn rerun(
         is_json(&headers)?;
     }
     let limit = state.settings.request_timeout;
-    let (request, mut options) = answered_within(limit, patched(&state, &caller, &id, &patch)).await??;
+    let patch = read_patch(&patch)?;
+    let stored = answered_within(limit, stored(&state, &caller, &id)).await??;
+    let (request, mut options) = patched(&caller, &stored, &patch)?;
     options.idempotency_key = key;
     answered_within(limit, submit(state.service, caller, request, options, held)).await?
+}
+
+/// A submission, with its request as it is stored.
+pub(crate) struct Stored {
+    pub(crate) of: Submission,
+    pub(crate) request: Value,
+}
+
+/// Reads a submission with its request.
+pub(crate) async fn stored(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<Stored, Problem> {
+    let of = find(&state.service, caller, id).await?;
+    let request = state.service.submissions.request(caller, id).await?.ok_or_else(|| not_found(id))?;
+    Ok(Stored { of, request })
 }
 
 /// Submits the same for a page.
 pub(crate) async fn rerun_of(
     state: &AppState,
     caller: &Session,
-    id: &SubmissionId,
-    patch: &[u8],
+    stored: &Stored,
+    patch: &Value,
 ) -> Result<Accepted, Problem> {
-    let (request, options) = patched(state, caller, id, patch).await?;
+    let (request, options) = patched(caller, stored, patch)?;
     Ok(state.service.submissions.submit(caller, request, options, ()).await?)
 }
 
@@ -110,31 +124,36 @@ pub(crate) async fn rerun_of(
 ///
 /// # Errors
 /// The problem that it would be answered with: it lacks a secret, a file has been deleted, a rule has changed.
-pub(crate) async fn check_rerun(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<(), Problem> {
-    let (request, options) = patched(state, caller, id, b"").await?;
+pub(crate) async fn check_rerun(state: &AppState, caller: &Session, stored: &Stored) -> Result<(), Problem> {
+    let (request, options) = patched(caller, stored, &json!({}))?;
     state.service.submissions.dry_run(caller, request, options).await?;
     Ok(())
 }
 
-/// Returns the request of a submission with a patch.
-async fn patched(
-    state: &AppState,
-    caller: &Session,
-    id: &SubmissionId,
-    patch: &[u8],
-) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
-    let patch = match patch.trim_ascii() {
+/// Reads a merge patch; without a text, it changes nothing.
+///
+/// # Errors
+/// The text isn't a JSON object.
+pub(crate) fn read_patch(text: &[u8]) -> Result<Value, Problem> {
+    let patch: Value = match text.trim_ascii() {
         [] => json!({}),
         text => serde_json::from_slice(text)
             .map_err(|error| Problem::new(Code::InvalidJson, format!("The body can't be read as JSON: {error}.")))?,
     };
-    if !patch.is_object() {
-        return Err(Problem::new(Code::InvalidRequest, "The patch is not a JSON object."));
+    match patch.is_object() {
+        true => Ok(patch),
+        false => Err(Problem::new(Code::InvalidRequest, "The patch is not a JSON object.")),
     }
-    let of = find(&state.service, caller, id).await?;
-    let request = state.service.submissions.request(caller, id).await?.ok_or_else(|| not_found(id))?;
-    let mut body = Value::Object(body_of(&request, &of));
-    json_patch::merge(&mut body, &patch);
+}
+
+/// Returns the request of a submission with a patch.
+fn patched(
+    caller: &Session,
+    Stored { of, request }: &Stored,
+    patch: &Value,
+) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
+    let mut body = Value::Object(body_of(request, of));
+    json_patch::merge(&mut body, patch);
     let mut missing = Vec::new();
     find_redacted(&body, "#".to_owned(), &mut missing);
     if !missing.is_empty() {
@@ -143,7 +162,7 @@ async fn patched(
     // Labels that are no object are refused below.
     let labels = body.as_object_mut().map(|body| body.entry("labels").or_insert_with(|| json!({})));
     if let Some(labels) = labels.and_then(Value::as_object_mut) {
-        labels.insert(RERUN_OF.to_owned(), id.as_str().into());
+        labels.insert(RERUN_OF.to_owned(), of.id.as_str().into());
     }
     // Its own release is known only after its defaults; the newest one knows all units.
     parse(body.to_string().as_bytes(), caller.spark_lines().newest())
