@@ -148,6 +148,17 @@ impl Browser {
         }
     }
 
+    /// Clicks an element, an expression, once its page is loaded with its scripts and shows it. If it is a link, the page to which it leads
+    /// is loaded when this returns: until then the page before still answers, with elements of its own.
+    pub async fn click(&mut self, element: &str) {
+        let click = format!(
+            "(() => {{ const found = document.readyState === 'complete' && ({element}); if (!found) return false; \
+             document.isLeft = found.matches('a[href]'); found.click(); return true; }})()"
+        );
+        self.until(&click).await;
+        self.until("!document.isLeft && document.readyState === 'complete'").await;
+    }
+
     /// Does the same as `call` for a call that a navigation may break off.
     async fn call_that_may_fail(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;

@@ -12,7 +12,7 @@ use crate::provider::{
 
 /// Signs a user in on the provider's page, to which a page of the console leads.
 async fn sign_in(browser: &mut Browser, world: &World, user: &str) {
-    browser.eval("document.querySelector('a.primary').click()").await;
+    browser.click("document.querySelector('a.primary')").await;
     browser.until("document.getElementById('kc-form-login')").await;
     let fill = format!(
         "document.getElementById('username').value = {}; document.getElementById('password').value = {}; \
@@ -38,7 +38,7 @@ async fn a_user_signs_in_on_the_page_of_the_provider_and_out_of_both(pool: PgPoo
         assert_eq!(browser.eval("location.href").await, page.as_str());
         assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "alice");
         assert_eq!(browser.eval("document.querySelector('#rows tr').id").await, id.as_str());
-        browser.eval("document.querySelector('form.out button').click()").await;
+        browser.click("document.querySelector('form.out button')").await;
         // Back from the provider, which asks for the password again the next time.
         browser.until(&format!("location.href === {}", json!(format!("{}/console/signed-out", world.url())))).await;
     }

@@ -135,7 +135,7 @@ async fn a_hundred_thousand_submissions_are_opened_paged_filtered_and_followed(p
         |newest: usize| (newest - 49..=newest).rev().map(|n| format!("driver-20200101000000-{n}")).collect::<Vec<_>>();
     assert_eq!(browser.eval(IDS).await, json!(shown(100_000)));
     for newest in [99_950, 99_900] {
-        browser.eval("document.querySelector('a[rel=next]').click()").await;
+        browser.click("document.querySelector('a[rel=next]')").await;
         let is_loaded = "document.readyState === 'complete'";
         browser.until(&format!("{IDS}[0] === 'driver-20200101000000-{newest}' && {is_loaded}")).await;
         assert_eq!(browser.eval(IDS).await, json!(shown(newest)));
@@ -207,7 +207,7 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
     browser
         .until(&format!("{IDS}[0] === '{other}' && document.querySelectorAll('#rows input:checked').length === 2"))
         .await;
-    browser.eval("document.querySelector('[data-needs-selection]').click()").await;
+    browser.click("document.querySelector('[data-needs-selection]')").await;
     answer(&mut browser, "Kill 2 submissions?", "value=yes").await;
     browser.until("document.querySelector('h1')?.textContent === 'Kill requested for 2 of 2'").await;
     browser.open(&site.url(&format!("/console/submissions/{}", ids[0]))).await;
@@ -229,7 +229,7 @@ async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
 pub(super) async fn answer(browser: &mut Browser, question: &str, button: &str) {
     browser.until("document.getElementById('question').open").await;
     assert_eq!(browser.eval("document.querySelector('#question h2').textContent").await, question);
-    browser.eval(&format!("document.querySelector('#question button[{button}]').click()")).await;
+    browser.click(&format!("document.querySelector('#question button[{button}]')")).await;
     browser.until("!document.getElementById('question').open").await;
 }
 
@@ -302,7 +302,7 @@ async fn commands_are_copied_as_they_are_shown(pool: PgPool) {
         let copied = browser.eval("window.copied").await;
         assert!(copied.as_str().unwrap().contains(words), "{name}: {copied}");
     }
-    browser.eval("document.querySelector('p.id [data-copy]').click()").await;
+    browser.click("document.querySelector('p.id [data-copy]')").await;
     browser.until(&format!("window.copied === '{id}'")).await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
@@ -317,11 +317,11 @@ async fn pages_work_behind_a_prefix(pool: PgPool) {
         browser.until("document.getElementById('live').textContent === 'Live'").await;
     }
     browser.open(&format!("{prefix}/submissions")).await;
-    browser.eval(&format!("document.querySelector('#{} a').click()", ids[1])).await;
+    browser.click(&format!("document.querySelector('#{} a')", ids[1])).await;
     browser
         .until(&format!("location.href === '{prefix}/submissions/{}' && document.readyState === 'complete'", ids[1]))
         .await;
-    browser.eval("document.querySelector('button.danger').click()").await;
+    browser.click("document.querySelector('button.danger')").await;
     answer(&mut browser, "Kill job?", "value=yes").await;
     browser
         .until(&format!(
@@ -351,10 +351,10 @@ async fn pages_read_and_kill_without_scripts(pool: PgPool) {
             .await,
         "true"
     );
-    browser.eval(&format!("document.querySelector('#{} a').click()", ids[0])).await;
+    browser.click(&format!("document.querySelector('#{} a')", ids[0])).await;
     browser.until("document.querySelector('button.danger')").await;
     assert!(browser.eval("document.body.innerText").await.as_str().unwrap().contains("It waits to be launched"));
-    browser.eval("document.querySelector('button.danger').click()").await;
+    browser.click("document.querySelector('button.danger')").await;
     browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
     for page in pages_of(&ids[0]).iter().map(String::as_str).chain(["/console/overview", "/console/operator"]) {
         browser.open(&site.url(page)).await;

@@ -21,7 +21,7 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
     let mut browser = Browser::without_key().await;
 
     browser.open(&url("submissions?state=QUEUED")).await;
-    browser.eval("document.querySelector('a.primary').click()").await;
+    browser.click("document.querySelector('a.primary')").await;
     browser
         .until(&format!(
             "location.href === {} && document.querySelector('#rows tr')",
@@ -49,12 +49,12 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
     assert_eq!(world.get(&issuer.token(), &format!("/v1/submissions/{id}")).await.json()["state"], "QUEUED");
 
     browser.open(&url(&format!("submissions/{id}"))).await;
-    browser.eval("document.querySelector('button.danger').click()").await;
+    browser.click("document.querySelector('button.danger')").await;
     answer(&mut browser, "Kill job?", "value=yes").await;
     browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
 
     browser.open(&url("submissions")).await;
-    browser.eval("document.querySelector('form.out button').click()").await;
+    browser.click("document.querySelector('form.out button')").await;
     browser.until(&format!("location.href === {}", json!(url("signed-out")))).await;
     assert_eq!(issuer.with(|issued| issued.ended.len()), 1, "the issuer's session is ended, too");
     browser.open(&url("submissions")).await;
@@ -75,6 +75,6 @@ async fn an_open_page_leads_to_the_sign_in_when_its_session_ends(pool: PgPool) {
     // The page reads itself again, which it may not any more.
     world.submit(&issuer.token(), "red").await;
     browser.until("document.querySelector('.problem h1')?.textContent === 'Sign in'").await;
-    browser.eval("document.querySelector('a.primary').click()").await;
+    browser.click("document.querySelector('a.primary')").await;
     browser.until("document.querySelectorAll('#rows tr').length === 1").await;
 }

@@ -214,7 +214,7 @@ async fn a_browser_whose_session_has_ended_signs_in_and_is_back_at_the_ui(pool: 
         browser.open(&url).await;
         browser.until("document.querySelector('.problem h1')?.textContent === 'Sign in'").await;
         browser.until("getComputedStyle(document.querySelector('header.top')).display === 'flex'").await;
-        browser.eval("document.querySelector('a.primary').click()").await;
+        browser.click("document.querySelector('a.primary')").await;
         // The driver isn't up, and its page says so.
         browser.until("document.body?.textContent.includes('the submission is QUEUED')").await;
         let address = browser.eval("location.pathname + location.search").await;

@@ -10,13 +10,11 @@ use crate::console::pictures::played;
 /// A task: the page where it begins, what is clicked, and what is then true.
 type Task<'a> = (&'a str, String, &'a [&'a str], &'a str);
 
-/// Clicks the first link or button with this text.
-async fn click(browser: &mut Browser, text: &str) {
-    let found = format!(
+/// The first link or button with this text.
+fn named(text: &str) -> String {
+    format!(
         "[...(document.querySelector('dialog[open]') ?? document).querySelectorAll('nav a, main a, button')].find((one) => one.textContent.trim().startsWith({text:?}) && one.checkVisibility())"
-    );
-    browser.until(&found).await;
-    browser.eval(&format!("{found}.click()")).await;
+    )
 }
 
 #[sqlx::test]
@@ -91,7 +89,7 @@ async fn what_a_user_wants_to_know_in_the_morning_is_two_clicks_away(pool: PgPoo
         browser.open(&site.url(&from)).await;
         let begun = Instant::now();
         for text in clicks {
-            click(&mut browser, text).await;
+            browser.click(&named(text)).await;
         }
         browser.until(then).await;
         eprintln!("{task}: {} clicks, {:.1} s", clicks.len(), begun.elapsed().as_secs_f64());

@@ -116,8 +116,15 @@ async fn the_log_of_a_pod_that_was_removed_before_its_end_is_not_whole(pool: PgP
     let id = site.launch("exec sleep 300").await;
     site.execute(&id, "echo one; exec sleep 300").await;
     until_written(&site.store_dir()).await;
+    let logs = &site.service().logs;
+    let streams = |expected| {
+        eventually(move || async move { (logs.streams() == expected).then_some(()).ok_or("other logs are read") })
+    };
+    streams((2, 0)).await;
     let at_once = kube::api::DeleteParams { grace_period_seconds: Some(0), ..Default::default() };
     site.world.pods().delete("exec-7", &at_once).await.unwrap();
+    // The driver's is left.
+    streams((1, 0)).await;
     assert_eq!(read_stored(&site, &id, &EXECUTOR, true).await, "one\n");
     let stored = files(&site.store_dir());
     assert!(!stored.iter().any(|name| name == "end"), "{stored:?}");
