@@ -12,7 +12,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use crate::support::{publish_statistics, session};
+use crate::support::{publish_statistics, rows_read, rows_read_until_the_end, session};
 
 /// Queues submissions in each of these namespaces of a tenant, one namespace after the other.
 async fn queue(pool: &PgPool, tenant: &str, namespaces: &[&str], each: i64) {
@@ -126,13 +126,6 @@ async fn concurrent_claims_take_different_submissions(pool: PgPool) {
     assert!(then.iter().all(|one| claimed.iter().all(|other| other.id != one.id)));
 }
 
-/// Returns the number of the table's rows that were read so far, as reported by closed connections.
-async fn rows_read(pool: &PgPool) -> i64 {
-    let read = "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
-                FROM pg_stat_user_tables WHERE relname = 'submissions'";
-    sqlx::query_scalar(read).fetch_one(pool).await.unwrap()
-}
-
 /// A claim reads about as many rows as it claims, and one of each namespace, however many wait.
 #[sqlx::test]
 async fn a_claim_reads_few_of_a_hundred_thousand_in_two_hundred_namespaces(
@@ -164,7 +157,6 @@ async fn a_claim_reads_few_of_a_hundred_thousand_in_two_hundred_namespaces(
         }
     }
     println!("{times:?}");
-    store.close().await;
-    let read = rows_read(&pool).await - before;
+    let read = rows_read_until_the_end(store, &pool, before).await;
     assert!(read < 10 * 1000, "{read} rows were read by ten claims");
 }

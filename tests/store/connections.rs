@@ -14,22 +14,10 @@ use sqlx::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::support::publish_statistics;
+use crate::support::{publish_statistics, rows_read, rows_read_until_the_end};
 
 const QUEUED: i64 = 5000;
 const LAUNCHED: i64 = 20;
-
-/// Returns the number of the table's rows that were read so far, with or without an index, as reported by closed
-/// connections.
-async fn rows_read(pool: &PgPool) -> i64 {
-    sqlx::query_scalar(
-        "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
-         FROM pg_stat_user_tables WHERE relname = 'submissions'",
-    )
-    .fetch_one(pool)
-    .await
-    .unwrap()
-}
 
 async fn connect(pool: &PgPool, max_connections: u32) -> Store {
     let url = pool.connect_options().to_url_lossy().to_string();
@@ -65,8 +53,7 @@ async fn a_launch_reads_its_own_row_however_many_wait(pool: PgPool) {
     launch(&store, session).await;
     queue(&pool, LAUNCHED, QUEUED).await;
     launch(&store, session).await;
-    store.close().await;
-    let read = rows_read(&pool).await - before;
+    let read = rows_read_until_the_end(store, &pool, before).await;
     assert!(read > 0 && read < 50 * LAUNCHED, "{read} rows were read for {} launches", 2 * LAUNCHED);
 }
 
@@ -135,8 +122,7 @@ async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(options: PgPoolOp
     assert_eq!(claim(room(&["other"], &[("spark", 700)])).await, [701], "the next after the last one");
     assert_eq!(claim(room(&["other"], &[("spark", QUEUED)])).await, [0], "and then the first again");
     assert_eq!(claim(room(&["other", "spark"], &[])).await, [0_i64; 0]);
-    store.close().await;
-    let read = rows_read(&pool).await - before;
+    let read = rows_read_until_the_end(store, &pool, before).await;
     assert!(read < QUEUED / 2, "{read} rows were read");
 }
 

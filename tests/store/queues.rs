@@ -18,7 +18,9 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use crate::support::{LEASE, claim_one, draw, names, new, publish_statistics, session, state};
+use crate::support::{
+    LEASE, claim_one, draw, names, new, publish_statistics, rows_read, rows_read_until_the_end, session, state,
+};
 
 const QUEUES: &str = "queues";
 
@@ -452,13 +454,6 @@ async fn fill(pool: &PgPool, queues: i64, each: i64) {
     .unwrap();
 }
 
-/// Returns the number of the table's rows that were read so far, as reported by closed connections.
-async fn rows_read(pool: &PgPool) -> i64 {
-    let read = "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
-                FROM pg_stat_user_tables WHERE relname = 'submissions'";
-    sqlx::query_scalar(read).fetch_one(pool).await.unwrap()
-}
-
 /// Without statistics, and with plans that were made for an empty table. A round reads about as many rows as it returns, and a claim
 /// none of those that wait.
 #[sqlx::test]
@@ -492,8 +487,7 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     let backlogs = store.queue_backlogs().await.unwrap();
     assert!(backlogs.len() == 200 && backlogs.iter().all(|backlog| (backlog.waiting, backlog.held) == (499, 0)));
     assert!(store.is_backlog_full("queue-1", 499).await.unwrap());
-    store.close().await;
-    let read = rows_read(&pool).await - before;
+    let read = rows_read_until_the_end(store, &pool, before).await;
     assert!(read < 6000, "{read} rows were read");
 }
 
@@ -516,8 +510,7 @@ async fn rounds_read_no_held_submissions(options: PgPoolOptions, its: PgConnectO
     let places = store.queue_round(4, &[], &[]).await.unwrap().places;
     let waiting: Vec<_> = places.iter().map(|place| (place.queue.as_str(), place.waiting.len())).collect();
     assert_eq!(waiting, [("queue-1", 0), ("queue-2", 4)]);
-    store.close().await;
-    let read = rows_read(&pool).await - before;
+    let read = rows_read_until_the_end(store, &pool, before).await;
     assert!(read < 100, "{read} rows were read");
 }
 

@@ -23,6 +23,22 @@ pub(crate) async fn publish_statistics(pool: &PgPool) {
     while sqlx::query_scalar(is_there).bind(pid).fetch_one(pool).await.unwrap() {}
 }
 
+/// Returns how many rows of submissions were read so far, with or without an index, as reported by closed connections.
+pub(crate) async fn rows_read(pool: &PgPool) -> i64 {
+    let read = "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
+                FROM pg_stat_user_tables WHERE relname = 'submissions'";
+    sqlx::query_scalar(read).fetch_one(pool).await.unwrap()
+}
+
+/// Closes a store, and returns how many rows have been read since `before`, by it as well: the server processes of its connections have
+/// ended, and reported theirs.
+pub(crate) async fn rows_read_until_the_end(store: Store, pool: &PgPool, before: i64) -> i64 {
+    store.close().await;
+    let is_there = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sparkgate')";
+    while sqlx::query_scalar(is_there).fetch_one(pool).await.unwrap() {}
+    rows_read(pool).await - before
+}
+
 /// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
 /// for one, and this machine may be busy.
 pub(crate) async fn connect(pool: &PgPool) -> Store {

@@ -131,8 +131,7 @@ async fn a_form_runs_a_submission_again(pool: PgPool) {
     let id = site.submit(1).await.remove(0);
     site.set(&id, r#"request = jsonb_set(request, '{appArgs}', '["1", "two words"]')"#).await;
     browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
-    browser.click("[...document.querySelectorAll('#actions a')].find((a) => a.textContent === 'Run again')")
-        .await;
+    browser.click("[...document.querySelectorAll('#actions a')].find((a) => a.textContent === 'Run again')").await;
     browser.until("document.readyState === 'complete' && location.pathname.endsWith('/rerun')").await;
     let field = |name: &str| format!("document.querySelector('form.rerun [name=\"{name}\"]').value");
     assert_eq!(browser.eval(&field("arguments")).await, "1\ntwo words");

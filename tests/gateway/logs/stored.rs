@@ -125,9 +125,9 @@ async fn the_log_of_a_pod_that_was_removed_before_its_end_is_not_whole(pool: PgP
     site.world.pods().delete("exec-7", &at_once).await.unwrap();
     // The driver's is left.
     streams((1, 0)).await;
-    assert_eq!(read_stored(&site, &id, &EXECUTOR, true).await, "one\n");
     let stored = files(&site.store_dir());
     assert!(!stored.iter().any(|name| name == "end"), "{stored:?}");
+    assert_eq!(read_stored(&site, &id, &EXECUTOR, true).await, "one\n");
 }
 
 #[sqlx::test]
