@@ -8,7 +8,8 @@ use anyhow::Context;
 #[derive(Debug, clap::Parser)]
 #[command(name = "sparkgate-bench")]
 pub(crate) struct Bench {
-    /// The figures to measure. Default: all of them but `years`, which takes an hour and 30 GB of disk.
+    /// The figures to measure. Default: all of them but `years`, which takes an hour and 30 GB of disk, and `peers`,
+    /// which needs Kubeflow's operator.
     #[arg(value_enum)]
     pub(crate) figures: Vec<Name>,
     /// How many times each figure is measured.
@@ -63,6 +64,8 @@ pub(crate) enum Name {
     Queues,
     /// The costs beside a million and ten million ended submissions, while the retention deletes as many as arrive.
     Years,
+    /// Submissions by Spark's own master, spark-submit, Kubeflow's operator and Sparkgate, one after the other.
+    Peers,
     /// The costs of the console's pages beside a million ended submissions, and of 500 open ones.
     Console,
 }
@@ -83,6 +86,7 @@ impl Name {
             Self::Neighbours => "neighbours",
             Self::Queues => "queues",
             Self::Years => "years",
+            Self::Peers => "peers",
             Self::Console => "console",
         }
     }
