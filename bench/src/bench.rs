@@ -21,6 +21,9 @@ pub(crate) struct Bench {
     /// Numbers of ended submissions that `years` measures beside; ten million need 30 GB.
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 10_000_000])]
     pub(crate) ended: Vec<usize>,
+    /// The systems that `peers` measures. Default: all of them.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Peer::ALL)]
+    pub(crate) peers: Vec<Peer>,
     /// The directory for the results as JSON.
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,
@@ -33,6 +36,31 @@ pub(crate) struct Bench {
     /// The directory with etcd and kube-apiserver.
     #[arg(long, env = "SPARKGATE_KUBE_ASSETS")]
     pub(crate) kube_assets: PathBuf,
+}
+
+/// A system that submits drivers, which `peers` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Peer {
+    /// Spark's own standalone master with its REST server.
+    Master,
+    /// spark-submit in a loop.
+    Submit,
+    /// Kubeflow's operator.
+    Operator,
+    Sparkgate,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 4] = [Self::Master, Self::Submit, Self::Operator, Self::Sparkgate];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Master => "Spark's master",
+            Self::Submit => "spark-submit",
+            Self::Operator => "Kubeflow's operator",
+            Self::Sparkgate => "Sparkgate",
+        }
+    }
 }
 
 /// A figure.

@@ -14,9 +14,9 @@ use std::{thread::available_parallelism, time::Duration};
 
 use serde_json::json;
 
-use self::table::{Measure, Peer, Table};
+use self::table::{Measure, Table};
 use crate::{
-    bench::{Bench, Name},
+    bench::{Bench, Name, Peer},
     load::{
         clients::{Calls, Seen, Server, clients, in_words},
         http::{Answer, Connection},
@@ -44,12 +44,23 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let mut report = Report::new(Name::Peers, bench);
     let mut table = Table::default();
     for _ in 0..bench.runs {
-        master::measure(bench, &mut table).await?;
-        gateway::measure_accepting(bench, &mut table).await?;
+        let wanted = |peer| bench.peers.contains(&peer);
+        if wanted(Peer::Master) {
+            master::measure(bench, &mut table).await?;
+        }
+        if wanted(Peer::Sparkgate) {
+            gateway::measure_accepting(bench, &mut table).await?;
+        }
         let kubernetes = Kubernetes::start(bench).await?;
-        submit::measure(bench, &kubernetes, &mut table).await?;
-        operator::measure(bench, &kubernetes, &mut table).await?;
-        gateway::measure(bench, &kubernetes, &mut table).await?;
+        if wanted(Peer::Submit) {
+            submit::measure(bench, &kubernetes, &mut table).await?;
+        }
+        if wanted(Peer::Operator) {
+            operator::measure(bench, &kubernetes, &mut table).await?;
+        }
+        if wanted(Peer::Sparkgate) {
+            gateway::measure(bench, &kubernetes, &mut table).await?;
+        }
     }
     table.add_to(&mut report);
     report.publish(bench)?;

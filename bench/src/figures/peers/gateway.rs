@@ -17,10 +17,10 @@ use super::{
     job::{self, Pod},
     lag::{self, Driver},
     measure_protocol, pods,
-    table::{Measure, Peer, Table},
+    table::{Measure, Table},
 };
 use crate::{
-    bench::Bench,
+    bench::{Bench, Peer},
     figures::accept::nowhere,
     gateway::Gateway,
     load::{events::Events, http::Connection, kubernetes::Client, sightings::Sightings},

@@ -7,8 +7,9 @@ use anyhow::Context;
 use futures::future::try_join_all;
 use tokio::time::{Instant, sleep_until};
 
-use super::table::{Measure, Peer, Table};
+use super::table::{Measure, Table};
 use crate::{
+    bench::Peer,
     figures::lag::kubelet::{run, succeed},
     load::{kubernetes::Client, sightings::Sightings},
     samples::Samples,

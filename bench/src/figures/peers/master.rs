@@ -5,9 +5,12 @@ use hyper::body::Bytes;
 
 use super::{
     PATH, measure_protocol,
-    table::{Measure, Peer, Table},
+    table::{Measure, Table},
 };
-use crate::{bench::Bench, servers::Master};
+use crate::{
+    bench::{Bench, Peer},
+    servers::Master,
+};
 
 pub(super) async fn measure(bench: &Bench, table: &mut Table) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;

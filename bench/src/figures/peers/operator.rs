@@ -15,10 +15,10 @@ use super::{
     job::Job,
     lag::{self, Driver},
     pods,
-    table::{Peer, Table},
+    table::Table,
 };
 use crate::{
-    bench::Bench,
+    bench::{Bench, Peer},
     load::{kubernetes::Client, sightings::Sightings},
     process::Process,
     samples::Samples,

@@ -18,10 +18,10 @@ use super::{
     JOBS, cores, create_namespace,
     job::Job,
     pods,
-    table::{Measure, Peer, Table},
+    table::{Measure, Table},
 };
 use crate::{
-    bench::Bench,
+    bench::{Bench, Peer},
     load::sightings::Sightings,
     process::{Process, cpu_of_ended_children},
     samples::Samples,

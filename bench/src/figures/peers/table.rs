@@ -5,31 +5,10 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::{
+    bench::Peer,
     report::{Report, number},
     samples::Samples,
 };
-
-/// A system that submits drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Peer {
-    Master,
-    Submit,
-    Operator,
-    Sparkgate,
-}
-
-impl Peer {
-    const ALL: [Self; 4] = [Self::Master, Self::Submit, Self::Operator, Self::Sparkgate];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Master => "Spark's master",
-            Self::Submit => "spark-submit",
-            Self::Operator => "Kubeflow's operator",
-            Self::Sparkgate => "Sparkgate",
-        }
-    }
-}
 
 /// Something that is measured of several peers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,14 +55,14 @@ impl Table {
     pub(super) fn add_to(&self, report: &mut Report) {
         for Row { measure, cells } in &self.rows {
             for peer in Peer::ALL.into_iter().filter(|peer| cells[*peer as usize].len() > 0) {
-                report.add(format!("{}: {}", peer.name(), measure.what), measure.unit, &cells[peer as usize]);
+                report.add(format!("{}: {}", peer.as_str(), measure.what), measure.unit, &cells[peer as usize]);
             }
         }
     }
 
     /// Prints the medians as a table of Markdown, with the rows in which another peer is better.
     pub(super) fn print(&self) -> anyhow::Result<()> {
-        let names = Peer::ALL.map(Peer::name).join(" | ");
+        let names = Peer::ALL.map(Peer::as_str).join(" | ");
         let mut text =
             format!("\n| | {names} | unit | best of the others, to Sparkgate |\n|---|---|---|---|---|---|---|\n");
         for row in &self.rows {
