@@ -7,6 +7,7 @@ use super::{
     counted_ends::{code, code_of},
     deadlines::started,
     error::{Error, within},
+    no_room::{CAPACITY_LEFT, FOLLOWED, QUOTA_LEFT},
     row::words,
     sealed::UNCLAIMED_SEALED,
     state_log::LoggedChange,
@@ -31,13 +32,15 @@ pub(super) enum Permission {
     Retry(RetryKind),
     /// The submission is restarted whenever it ends.
     Restart,
+    /// It was killed because there was no room for it.
+    NoRoom,
 }
 
 impl Permission {
     /// Returns the reason of the event that queues the attempt.
     fn reason(self) -> &'static str {
         match self {
-            Self::Retry(_) => "Retry",
+            Self::Retry(_) | Self::NoRoom => "Retry",
             Self::Restart => "Restart",
         }
     }
@@ -59,7 +62,8 @@ fn statement(permission: Permission) -> String {
         "{MEMORY_RETRIES} IS NOT NULL AND ($20 OR EXISTS (SELECT FROM executors e WHERE e.submission_id = submissions.id
              AND e.attempt = submissions.attempt AND (e.reason = 'OOMKilled' OR e.exit_code = 52)))"
     );
-    const PAUSED: &str = "retried_infrastructure + retried_application + retried_memory";
+    const PAUSED: &str =
+        "retried_infrastructure + retried_application + retried_memory + retried_capacity + retried_quota";
     // The condition for another attempt, what it counts, and how often the pause was doubled.
     let (is_left, counted, doubled) = match permission {
         Permission::Retry(RetryKind::Infrastructure) => (
@@ -74,6 +78,20 @@ fn statement(permission: Permission) -> String {
             ),
             "retried_memory = old.retried_memory + old.by_memory::integer,
              retried_application = old.retried_application + (NOT old.by_memory)::integer,"
+                .to_owned(),
+            PAUSED,
+        ),
+        Permission::Retry(RetryKind::Capacity) => {
+            (CAPACITY_LEFT.to_owned(), "retried_capacity = old.retried_capacity + 1,".to_owned(), PAUSED)
+        }
+        Permission::Retry(RetryKind::Quota) => {
+            (QUOTA_LEFT.to_owned(), "retried_quota = old.retried_quota + 1,".to_owned(), PAUSED)
+        }
+        // The budget was left when the attempt was killed.
+        Permission::NoRoom => (
+            FOLLOWED.to_owned(),
+            "retried_capacity = old.retried_capacity + (old.no_room = 'capacity')::integer,
+             retried_quota = old.retried_quota + (old.no_room = 'quota')::integer, kill_cause = NULL, no_room = NULL,"
                 .to_owned(),
             PAUSED,
         ),
@@ -140,7 +158,10 @@ impl Store {
         permission: Permission,
         placement: &Placement,
     ) -> Result<bool, Error> {
-        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
+        // A kill ends the submission, except that of a driver that didn't start in time.
+        let is_kill = permission == Permission::NoRoom;
+        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state));
+        let from = from.filter(|from| (*from == State::Killing) == is_kill);
         let reservation = placement.reservation;
         let next: Option<(i32, DateTime<Utc>, String, String)> = within(
             "recording the end of an attempt",
