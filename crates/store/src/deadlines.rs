@@ -62,7 +62,7 @@ impl Store {
                 SELECT id, state AS was, coalesce(reason || ': ', '') || nullif(message, '') AS waited_for,
                        CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END AS seconds,
                        CASE state WHEN 'RUNNING' THEN {started} + make_interval(secs => run_timeout) ELSE deadline END AS due,
-                       {no_room} AS no_room
+                       {no_room} AS budget
                 FROM submissions
                 WHERE deadline <= now() AND ($4::timestamptz IS NULL OR now() <= $4) AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
                 ORDER BY deadline LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -74,7 +74,7 @@ impl Store {
                 FROM overdue
             ), moved AS (
                 UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words,
-                    no_room = overdue.no_room
+                    no_room = budget
                 FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
                 RETURNING s.id, s.tenant, s.attempt, overdue.was, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (

@@ -96,7 +96,8 @@ pub(crate) struct TenantQuery {
 
 /// Get a job
 ///
-/// The last 100 runs of a name, what they tell, how long the steps of their starts took, and, if the last one failed, what has changed since the job last succeeded.
+/// The last 100 runs of a name, what they tell, how long the steps of their starts took, and, if the last one failed, what has changed since
+/// the job last succeeded.
 #[utoipa::path(
     get, path = "/v1/jobs/{job}", tag = "Jobs", operation_id = "getJob", params(JobName, TenantQuery),
     responses(
