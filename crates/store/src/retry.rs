@@ -101,6 +101,9 @@ fn statement(permission: Permission) -> String {
     let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
     let ended = ended("$19::timestamptz", &since, "old");
     let rank = queue_rank("old");
+    // `least` would take the end of a driver that never started for its start.
+    let began = format!("coalesce(started_at, {started})");
+    let began = format!("CASE WHEN {began} IS NOT NULL THEN least({began}, ended) END");
     // The start timeout begins when the pause is over, and in a queue when the attempt is admitted.
     format!(
         r#"
@@ -116,7 +119,7 @@ fn statement(permission: Permission) -> String {
                                       pod_ip, queued_at, started_at, finished_at, pod_millicores, pod_memory_bytes,
                                       pod_since, pod_ended_at)
                 SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
-                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended,
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), {began}, ended,
                        coalesce($16, pod_millicores), coalesce($17, pod_memory_bytes), coalesce(pod_since, {since}), {ended}
                 FROM old
             ), next AS (

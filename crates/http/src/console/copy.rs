@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::text::cut;
 use crate::v1::submissions::rerun::{RERUN_OF, body_of};

@@ -189,7 +189,6 @@ pub(in crate::v1) struct MaxRetries {
     pub(in crate::v1) quota: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
