@@ -115,7 +115,7 @@ async fn a_kill_ends_a_submission_of_which_only_an_attempt_was_being_killed(pool
         kill_overdue(&store).await;
         let kill = async || match all {
             true => store.all().request_kill_of_all(None).await.unwrap(),
-            false => u64::from(store.all().request_kill(&id, &Scope::All, None).await.unwrap().live),
+            false => u64::from(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live),
         };
         assert_eq!(kill().await, 1);
         assert_eq!(column::<Option<String>>(&pool, &id, "no_room").await, None);
