@@ -6,7 +6,7 @@ use crate::{
     names::MOST_ATTEMPTS,
     queues::LARGEST,
     rng::Rng,
-    store::{InQueue, Limits, QUEUES, Time},
+    store::{InQueue, Limits, QUEUES, Restart, Time},
 };
 
 /// The most tenants of a history.
@@ -76,6 +76,8 @@ pub(crate) struct Plan {
     pub(crate) denied: u64,
     pub(crate) node: u64,
     pub(crate) restarts: u64,
+    /// How often there is no node for a pod.
+    pub(crate) full: u64,
     /// Changes of the access file, if there are queues.
     pub(crate) rules: u64,
     pub(crate) hold: u64,
@@ -95,11 +97,17 @@ impl Plan {
         let crowd = if queues { 300 } else { 100 };
         let count = if rng.chance(crowd) { 6 } else { 1 + rng.below(3) };
         let wanted = (0..count).map(|_| {
+            let restart =
+                rng.pick(&[Restart::Never, Restart::Never, Restart::Never, Restart::OnFailure, Restart::Always]);
             let limits = Limits {
-                start: rng.chance(200).then(|| 1_000 + rng.below(9_000)),
+                start: rng.chance(300).then(|| 1_000 + rng.below(9_000)),
                 run: rng.chance(200).then(|| 500 + rng.below(4_000)),
                 infrastructure: rng.pick(&[0, 0, 1, 2]),
                 application: rng.pick(&[0, 0, 0, 1]),
+                capacity: rng.pick(&[0, 1, 2]),
+                quota: rng.pick(&[0, 1, 2]),
+                memory: rng.pick(&[None, None, Some(1), Some(2)]),
+                restart,
             };
             let in_queue = (queues && rng.chance(850)).then(|| InQueue {
                 queue: rng.below(QUEUES as u64) as usize,
@@ -118,7 +126,7 @@ impl Plan {
                     3 => Refused::Beside,
                     _ => Refused::Nothing,
                 },
-                exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 137])),
+                exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 52])),
                 endless: limits.run.is_some() && rng.chance(300),
                 limits,
             }
@@ -149,6 +157,7 @@ impl Plan {
             denied: maybe(10),
             node: maybe(100),
             restarts: maybe(100),
+            full: maybe(900),
             rules: maybe(60),
             hold: maybe(60),
             queues,
@@ -198,6 +207,7 @@ impl Plan {
             denied: 0,
             node: 0,
             restarts: 0,
+            full: 0,
             rules: 0,
             hold: 0,
             queues: self.queues,

@@ -74,6 +74,13 @@ pub(crate) enum Ask {
         attempt: i32,
         claim: i64,
     },
+    /// That the memory of the attempt has grown so often.
+    RecordGrowth {
+        submission: usize,
+        attempt: i32,
+        claim: i64,
+        grown: u32,
+    },
     Release {
         submission: usize,
         claim: i64,
@@ -256,6 +263,7 @@ impl World {
             Ask::RetryLater { submission, claim, kill, delay, why, full } => {
                 store.retry_later(*submission, *claim, *kill, *delay, *why);
                 if *full {
+                    store.note_full_quota(*submission, *claim);
                     store.return_to_queue(*submission, *claim);
                 }
                 Told::Done
@@ -266,6 +274,9 @@ impl World {
             Ask::Admit { file, version, picks } => self.admit(session, *file, *version, picks),
             Ask::KeepAttempt { submission, attempt, claim } => {
                 Told::Kept(store.keep_attempt(*submission, *attempt, *claim))
+            }
+            Ask::RecordGrowth { submission, attempt, claim, grown } => {
+                Told::Kept(store.record_growth(*submission, *attempt, *claim, *grown))
             }
             Ask::KillOverdue => {
                 for number in store.kill_overdue(2) {
@@ -289,7 +300,8 @@ impl World {
     fn is_of_a_locked_row(&self, ask: &Ask) -> bool {
         let (Ask::Release { submission, .. }
         | Ask::RetryLater { submission, .. }
-        | Ask::KeepAttempt { submission, .. }) = ask
+        | Ask::KeepAttempt { submission, .. }
+        | Ask::RecordGrowth { submission, .. }) = ask
         else {
             return false;
         };
@@ -299,8 +311,10 @@ impl World {
     fn is_overdue(&mut self, number: usize) {
         self.counts.add(Count::Overdue);
         self.say(|_| format!("row {number} is overdue"));
-        if let Some(cause) = self.store.row(number).and_then(|row| row.kill.clone()) {
-            self.truths.submissions[number].is_killed(cause);
+        if let Some(row) = self.store.row(number)
+            && let Some(cause) = row.kill.clone()
+        {
+            self.truths.submissions[number].is_overdue(cause, row.no_room.is_some());
         }
         self.check(number);
     }

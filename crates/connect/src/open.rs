@@ -109,7 +109,7 @@ impl Connect {
             most.or_insert_with(|| MOST_EXECUTORS.to_owned());
         }
         // A client would lose its state unawares.
-        options.retries = Retries { infrastructure: Some(0), application: Some(0) };
+        options.retries = Retries { infrastructure: Some(0), application: Some(0), capacity: Some(0), quota: Some(0) };
         (request, options)
     }
 

@@ -36,6 +36,7 @@ const NOT_OF_LOOPS: &[(&str, &str)] = &[
     ("queues/standing.rs", ""),
     ("submissions/list.rs", ""),
     ("spark_summaries.rs", "ORDER BY s.number DESC LIMIT"),
+    ("starts.rs", "ORDER BY s.number DESC LIMIT"),
     ("usage.rs", "(max(core_hour)"),
     ("usage.rs", "(max(gib_hour)"),
     ("webhooks.rs", ""),
