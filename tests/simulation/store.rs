@@ -16,7 +16,7 @@ use queues::Place;
 pub(crate) use queues::{InQueue, Picks, QUEUES, QueueRound};
 use row::in_words;
 pub(crate) use row::{Claimed, Limits, Row};
-use sessions::ConnectSession;
+pub(crate) use sessions::ConnectSession;
 
 /// Milliseconds.
 pub(crate) type Time = u64;
@@ -60,7 +60,7 @@ pub(crate) struct Store {
     pub(crate) round: u64,
     pub(crate) paused: [bool; QUEUES],
     /// What only sessions have, by their submissions.
-    sessions: BTreeMap<usize, ConnectSession>,
+    pub(crate) sessions: BTreeMap<usize, ConnectSession>,
     /// The last admission of each tenant in a queue.
     pub(crate) admissions: BTreeMap<(usize, usize), Time>,
 }

@@ -5,7 +5,7 @@ use sparkgate::submission::State;
 use super::{Store, Time};
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ConnectSession {
+pub(crate) struct ConnectSession {
     idle: Time,
     used_at: Option<Time>,
 }
