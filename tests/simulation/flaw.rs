@@ -21,4 +21,6 @@ pub(crate) enum Flaw {
     GrowsUnrecorded,
     /// A submission that can't be admitted, because its row is locked, is picked again in each round.
     PicksTheSameAgain,
+    /// The uses of a session don't count: it is ended some time after its start.
+    IgnoresUses,
 }

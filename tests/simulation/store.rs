@@ -4,6 +4,7 @@
 
 mod queues;
 mod row;
+mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,7 @@ use queues::Place;
 pub(crate) use queues::{InQueue, Picks, QUEUES, QueueRound};
 use row::in_words;
 pub(crate) use row::{Claimed, Limits, Next, Past, Restart, Row, ran_out_of_memory};
+pub(crate) use sessions::ConnectSession;
 
 /// Milliseconds.
 pub(crate) type Time = u64;
@@ -29,6 +31,7 @@ pub(crate) enum LeaseName {
     Watch,
     Deadlines,
     Queues,
+    Sessions,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub(crate) struct Store {
     /// The version of rounds of admissions.
     pub(crate) round: u64,
     pub(crate) paused: [bool; QUEUES],
+    /// What only sessions have, by their submissions.
+    pub(crate) sessions: BTreeMap<usize, ConnectSession>,
     /// The last admission of each tenant in a queue.
     pub(crate) admissions: BTreeMap<(usize, usize), Time>,
 }

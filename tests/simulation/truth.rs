@@ -56,6 +56,8 @@ pub(crate) struct Submission {
     /// The cluster or the gateway refused an object of it.
     pub(crate) refused: bool,
     limits: Limits,
+    /// When a client last used it, by the database's clock, if it is a session.
+    pub(crate) used_at: Option<Time>,
     /// The numbers of events, and of attempts followed by another one, that were checked.
     events: usize,
     past: usize,

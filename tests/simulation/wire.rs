@@ -27,6 +27,8 @@ pub(crate) enum Waiting {
     Watch,
     Deadlines,
     Queues,
+    Sessions,
+    Idle,
     Round,
     Resignation(LeaseName),
     Nothing,
@@ -51,6 +53,8 @@ pub(crate) enum Ask {
         busy: Vec<usize>,
     },
     KillOverdue,
+    IdleSessions,
+    EndIdle(usize),
     ReadQueues {
         heads: usize,
         largest: [Option<u64>; QUEUES],
@@ -113,6 +117,7 @@ pub(crate) enum Told {
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
     Round(QueueRound),
+    Idle(Vec<usize>),
     /// `None` if the decision was void.
     Admitted(Option<Vec<usize>>),
     Done,
@@ -284,6 +289,11 @@ impl World {
                 }
                 Told::Done
             }
+            Ask::IdleSessions => Told::Idle(self.idle_sessions()),
+            Ask::EndIdle(number) => {
+                self.kill_idle(*number);
+                Told::Done
+            }
             Ask::Live => Told::Live(store.live()),
             Ask::Position => Told::Position(store.position),
             Ask::KeepPosition(version) => {
@@ -300,6 +310,7 @@ impl World {
     fn is_of_a_locked_row(&self, ask: &Ask) -> bool {
         let (Ask::Release { submission, .. }
         | Ask::RetryLater { submission, .. }
+        | Ask::EndIdle(submission)
         | Ask::KeepAttempt { submission, .. }
         | Ask::RecordGrowth { submission, .. }) = ask
         else {

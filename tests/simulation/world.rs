@@ -165,7 +165,10 @@ impl World {
             79 => self.tenant_steps(),
             80..92 => self.kubelet_steps(),
             92..95 => self.outsider_steps(),
-            95..97 => self.accept_one(),
+            95..97 => {
+                self.accept_one();
+                self.client_steps();
+            }
             _ => self.disturb(),
         }
     }
@@ -178,6 +181,10 @@ impl World {
 
     fn accept(&mut self, wanted: Wanted) {
         let number = self.store.accept(wanted.limits, wanted.tenant, wanted.in_queue);
+        if let Some(idle) = wanted.idle {
+            self.store.open_session(number, idle);
+            self.counts.add(Count::Session);
+        }
         for _ in 0..NAMES {
             self.cluster.add(wanted.before, wanted.beside);
             self.truths.attempts.push(Attempt::default());

@@ -99,8 +99,7 @@ impl Connect {
     /// Returns the session that a request is for, if its server can be asked.
     async fn session_for(&self, caller: &Session, id: &SubmissionId) -> Result<ConnectSession, Status> {
         let found = self.store.all().connect_session(id).await.map_err(|error| failed(&error.into()))?;
-        let is_own = |session: &ConnectSession| session.submission.principal == caller.principal().subject();
-        let Some(session) = found.filter(is_own) else {
+        let Some(session) = found.filter(|session| is_known_to(caller, session)) else {
             caller.denied(Some(id), || "there is no such session, or it is another principal's".to_owned());
             let advice = "see `sparkgate session list`, or open one with `sparkgate connect`";
             return Err(Status::new(Code::NotFound, format!("you have no session {id}: {advice}")));
@@ -147,6 +146,13 @@ fn check<B>(request: &Request<B>) -> Result<(), Status> {
     }
     let message = "this address serves Spark Connect only: the API of the gateway is at another one";
     Err(Status::new(Code::Unimplemented, message))
+}
+
+/// Returns whether a session is the caller's own, or a shared one of a tenant that it is a member of. The operator's word counts as it is now.
+pub(crate) fn is_known_to(caller: &Session, session: &ConnectSession) -> bool {
+    let submission = &session.submission;
+    submission.principal == caller.principal().subject()
+        || session.is_shared && caller.access().shares_sessions(caller.principal(), &submission.tenant)
 }
 
 /// Returns the session that a request names.

@@ -5,13 +5,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{Connect, attach::SERVER};
+use super::{Connect, attach::SERVER, door::is_known_to};
 use sparkgate_access::Action;
 use sparkgate_common::error::Error;
 use sparkgate_core::submissions::Submissions;
 use sparkgate_requests::options::{Retries, SessionOptions, SubmissionOptions};
-use sparkgate_spark::CreateSubmissionRequest;
-use sparkgate_store::ConnectSession;
+use sparkgate_spark::{CreateSubmissionRequest, Refusal};
+use sparkgate_store::{ConnectSession, Scope};
 use sparkgate_submission::{State, SubmissionId};
 use sparkgate_tenancy::session::Session;
 
@@ -19,6 +19,7 @@ use sparkgate_tenancy::session::Session;
 const REACHED: Duration = Duration::from_secs(1);
 /// Executors come and go with the work, up to so many, unless the request says otherwise.
 const MOST_EXECUTORS: &str = "10";
+const NAMESPACE: &str = "spark.kubernetes.namespace";
 
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,12 @@ pub struct OpenSession {
 }
 
 impl OpenSession {
+    /// Returns whether requests of the caller to it are let through as long as it lives.
+    pub fn is_open_to(&self, caller: &Session) -> bool {
+        let may_submit = caller.access().may(caller.principal(), Action::Submit, &self.session.submission.tenant);
+        may_submit && is_known_to(caller, &self.session)
+    }
+
     /// Returns when it will be ended, unless a client uses it. Only of one that is ready.
     pub fn idle_at(&self) -> Option<DateTime<Utc>> {
         let session = &self.session;
@@ -49,10 +56,11 @@ impl OpenSession {
 }
 
 impl Connect {
-    /// Returns the caller's live session of this name, and whether it is new: it is submitted unless there is one.
+    /// Returns the caller's live session of this name, or the shared one of its tenant, and whether it is new: it is submitted unless there
+    /// is one.
     ///
     /// # Errors
-    /// Those of a submission, and [`Error::Denied`] if there are too many sessions.
+    /// Those of a submission, and [`Error::Denied`] if there are too many sessions, or the tenant has no shared ones.
     pub async fn open(
         &self,
         submissions: &Arc<Submissions>,
@@ -62,10 +70,7 @@ impl Connect {
     ) -> Result<(OpenSession, bool), Error> {
         caller.require(Action::Submit)?;
         let (request, options) = self.completed(request, options);
-        let name = options.session.as_ref().map(|session| session.name.clone()).unwrap_or_default();
-        if !request.spark_properties.contains_key("spark.kubernetes.namespace")
-            && let Some(session) = self.own(caller, &name).await?
-        {
+        if let Some(session) = self.live(caller, &request, options.session.as_ref()).await? {
             caller.changes_nothing();
             return Ok((self.seen(session).await?, false));
         }
@@ -82,10 +87,25 @@ impl Connect {
         Ok((self.seen(session.ok_or_else(missing)?).await?, is_new))
     }
 
-    /// Returns a live session of the caller with this name.
-    async fn own(&self, caller: &Session, name: &str) -> Result<Option<ConnectSession>, Error> {
+    /// Returns the live session that is asked for. One of the caller's own in a namespace is found by its submission.
+    async fn live(
+        &self,
+        caller: &Session,
+        request: &CreateSubmissionRequest,
+        session: Option<&SessionOptions>,
+    ) -> Result<Option<ConnectSession>, Error> {
+        let Some(session) = session else { return Ok(None) };
+        let namespace = request.spark_properties.get(NAMESPACE).map(String::as_str);
+        if session.is_shared {
+            let tenant = tenant_of_shared(caller, namespace)?;
+            let of_tenant = self.store.scoped(&Scope::of(vec![tenant.to_owned()], Vec::new(), ""));
+            return Ok(of_tenant.connect_session_named(None, &session.name).await?);
+        }
+        if namespace.is_some() {
+            return Ok(None);
+        }
         let readable = self.store.scoped(&caller.readable());
-        Ok(readable.connect_session_named(caller.principal().subject(), name).await?)
+        Ok(readable.connect_session_named(Some(caller.principal().subject()), &session.name).await?)
     }
 
     /// Makes a request for a driver of a request for a session.
@@ -96,6 +116,7 @@ impl Connect {
     ) -> (CreateSubmissionRequest, SubmissionOptions) {
         let session = options.session.get_or_insert_with(|| SessionOptions {
             name: "default".to_owned(),
+            is_shared: false,
             idle_timeout: self.settings.idle_timeout,
         });
         SERVER.clone_into(&mut request.main_class);
@@ -146,6 +167,23 @@ impl Connect {
         let Some(uid) = &submission.pod_uid else { return Ok(None) };
         self.address(&submission.namespace, &submission.names.driver_pod, uid).await
     }
+}
+
+/// Returns the tenant whose shared session a request asks for.
+///
+/// # Errors
+/// [`Error::Denied`] if the operator of the tenant doesn't permit shared sessions, and [`Error::Refused`] if there is no such tenant.
+fn tenant_of_shared<'a>(caller: &'a Session, namespace: Option<&str>) -> Result<&'a str, Error> {
+    let tenant = caller.access().tenant_for(caller.principal(), namespace);
+    let tenant = tenant.map_err(|error| Refusal::property(NAMESPACE, error.to_string()))?;
+    if tenant.has_shared_sessions {
+        return Ok(&tenant.name);
+    }
+    caller.aims_at(&tenant.name);
+    let name = &tenant.name;
+    Err(Error::Denied(format!(
+        "tenant {name} has no shared sessions: its operator has to set `sessions: {{shared: true}}` in the access file"
+    )))
 }
 
 async fn is_reached(address: SocketAddr) -> bool {

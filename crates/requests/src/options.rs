@@ -57,8 +57,10 @@ pub struct SubmissionOptions {
 /// A session of Spark Connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Its name among the live ones of its principal in the tenant.
+    /// Its name among the live ones of its principal in the tenant, or among the shared ones of the tenant.
     pub name: String,
+    /// Members of its tenant may use it, too.
+    pub is_shared: bool,
     /// It is ended after so long without a request.
     pub idle_timeout: Duration,
 }

@@ -7,7 +7,9 @@ use std::{
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, Cost, DEFAULT_TENANT, Largest, NewSubmission, Options, Scope, Scoped, Task, replica},
+    store::{
+        self, Cost, DEFAULT_TENANT, Largest, NewConnectSession, NewSubmission, Options, Scope, Scoped, Task, replica,
+    },
     submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::{PgPool, types::Json};
@@ -47,7 +49,8 @@ struct Both {
 async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
     for seed in 0..HISTORIES {
         sqlx::query(
-            "TRUNCATE submissions, submission_events, manifests, leases, watch_positions, queue_backlogs CASCADE",
+            "TRUNCATE submissions, submission_events, manifests, leases, watch_positions, queue_backlogs,
+             connect_sessions CASCADE",
         )
         .execute(&pool)
         .await
@@ -73,7 +76,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
 
 impl Both {
     async fn operation(&mut self) -> String {
-        match self.rng.below(23) {
+        match self.rng.below(24) {
             0 => self.accept().await,
             1 => self.acquire().await,
             2 => self.renew().await,
@@ -95,6 +98,7 @@ impl Both {
             16 | 17 => self.round().await,
             18 => self.hold().await,
             19 => self.note_waiting().await,
+            20 => self.sessions().await,
             _ => self.others().await,
         }
     }
@@ -150,6 +154,20 @@ impl Both {
             origins: Default::default(),
         };
         self.real.accept(new).await.unwrap();
+        let idle = self.rng.pick(&[None, Some(0), Some(LONG)]);
+        if let Some(idle) = idle {
+            let new = NewConnectSession {
+                id: &id,
+                tenant: TENANTS[tenant],
+                principal: "anonymous:anonymous",
+                name: id.as_str(),
+                is_shared: false,
+                idle_timeout: millis(idle),
+                most: (u32::MAX, u32::MAX),
+            };
+            self.real.open_connect_session(&new).await.unwrap();
+            self.model.open_session(self.model.rows.len(), idle);
+        }
         // Over at once, or never.
         let limit = [None, None, Some(0), Some(LONG), Some(90_000)];
         let limits = Limits {
@@ -190,7 +208,7 @@ impl Both {
         .execute(&self.pool)
         .await
         .unwrap();
-        format!("accept {}, {limits:?}, of tenant {tenant}", self.model.accept(limits, tenant, in_queue))
+        format!("accept {}, {limits:?}, of tenant {tenant}, idle {idle:?}", self.model.accept(limits, tenant, in_queue))
     }
 
     async fn acquire(&mut self) -> String {
@@ -352,6 +370,21 @@ impl Both {
             row.not_before = None;
         }
         format!("the pause of {submission} is over")
+    }
+
+    /// Lets a client use a session, or looks for idle ones.
+    async fn sessions(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        if self.rng.chance(500) {
+            self.real.note_connect_use(&self.ids[submission]).await.unwrap();
+            self.model.note_use(submission);
+            return format!("use {submission}");
+        }
+        let mut real = self.real.idle_connect_sessions(None).await.unwrap();
+        real.sort_unstable_by_key(|id| id.as_str().to_owned());
+        let model: Vec<_> = self.model.idle_sessions(true).into_iter().map(|number| self.ids[number].clone()).collect();
+        assert_eq!(real, model, "idle sessions");
+        format!("idle sessions: {model:?}")
     }
 
     async fn others(&mut self) -> String {
@@ -596,6 +629,7 @@ fn lease(name: LeaseName) -> String {
         LeaseName::Watch => "watch/*".to_owned(),
         LeaseName::Deadlines => "deadlines".to_owned(),
         LeaseName::Queues => QUEUE_LEASE.to_owned(),
+        LeaseName::Sessions => "connect".to_owned(),
     }
 }
 
