@@ -264,6 +264,11 @@ impl Both {
                 pod_uid: claimed.pod_uid.clone(),
                 epoch: claimed.epoch,
                 failed_tries: claimed.failed_tries,
+                // A claim doesn't read it: an attachment finds it in the attempts before.
+                grown: self
+                    .model
+                    .row(self.ids.iter().position(|id| *id == claimed.id).unwrap())
+                    .map_or(0, |row| row.retried_memory),
             })
             .collect();
         assert_eq!(model, in_words, "{done}");
