@@ -8,7 +8,8 @@ use anyhow::Context;
 #[derive(Debug, clap::Parser)]
 #[command(name = "sparkgate-bench")]
 pub(crate) struct Bench {
-    /// The figures to measure. Default: all of them but `years`, which takes an hour and 30 GB of disk.
+    /// The figures to measure. Default: all of them but `years`, which takes an hour and 30 GB of disk, and `peers`,
+    /// which needs Kubeflow's operator.
     #[arg(value_enum)]
     pub(crate) figures: Vec<Name>,
     /// How many times each figure is measured.
@@ -20,6 +21,9 @@ pub(crate) struct Bench {
     /// Numbers of ended submissions that `years` measures beside; ten million need 30 GB.
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 10_000_000])]
     pub(crate) ended: Vec<usize>,
+    /// The systems that `peers` measures. Default: all of them.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Peer::ALL)]
+    pub(crate) peers: Vec<Peer>,
     /// The directory for the results as JSON.
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,
@@ -32,6 +36,31 @@ pub(crate) struct Bench {
     /// The directory with etcd and kube-apiserver.
     #[arg(long, env = "SPARKGATE_KUBE_ASSETS")]
     pub(crate) kube_assets: PathBuf,
+}
+
+/// A system that submits drivers, which `peers` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Peer {
+    /// Spark's own standalone master with its REST server.
+    Master,
+    /// spark-submit in a loop.
+    Submit,
+    /// Kubeflow's operator.
+    Operator,
+    Sparkgate,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 4] = [Self::Master, Self::Submit, Self::Operator, Self::Sparkgate];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Master => "Spark's master",
+            Self::Submit => "spark-submit",
+            Self::Operator => "Kubeflow's operator",
+            Self::Sparkgate => "Sparkgate",
+        }
+    }
 }
 
 /// A figure.
@@ -63,6 +92,8 @@ pub(crate) enum Name {
     Queues,
     /// The costs beside a million and ten million ended submissions, while the retention deletes as many as arrive.
     Years,
+    /// Submissions by Spark's own master, spark-submit, Kubeflow's operator and Sparkgate, one after the other.
+    Peers,
     /// The costs of the console's pages beside a million ended submissions, and of 500 open ones.
     Console,
 }
@@ -83,6 +114,7 @@ impl Name {
             Self::Neighbours => "neighbours",
             Self::Queues => "queues",
             Self::Years => "years",
+            Self::Peers => "peers",
             Self::Console => "console",
         }
     }

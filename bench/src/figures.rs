@@ -9,6 +9,7 @@ mod lag;
 mod launch;
 mod memory;
 mod neighbours;
+mod peers;
 mod queues;
 mod read;
 mod render;
@@ -22,7 +23,8 @@ pub(crate) use sparkgate_testing::request;
 use crate::bench::{Bench, Name};
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
-    let usual: Vec<_> = Name::value_variants().iter().copied().filter(|name| *name != Name::Years).collect();
+    let usual: Vec<_> =
+        Name::value_variants().iter().copied().filter(|name| !matches!(name, Name::Years | Name::Peers)).collect();
     for name in if bench.figures.is_empty() { &usual } else { &bench.figures } {
         match name {
             Name::Accept => accept::run(bench).await?,
@@ -38,6 +40,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Neighbours => neighbours::run(bench).await?,
             Name::Queues => queues::run(bench).await?,
             Name::Years => years::run(bench).await?,
+            Name::Peers => peers::run(bench).await?,
             Name::Console => console::run(bench).await?,
         }
     }

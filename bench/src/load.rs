@@ -4,3 +4,4 @@ pub(crate) mod clients;
 pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod kubernetes;
+pub(crate) mod sightings;

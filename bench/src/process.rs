@@ -31,6 +31,38 @@ impl Process {
         self.status("VmHWM:")
     }
 
+    /// Returns the CPU time of the process, of its descendants, and of those that have ended and that were waited for.
+    pub(crate) fn cpu_of_tree(self) -> anyhow::Result<Duration> {
+        self.tree().into_iter().map(|process| Ok(process.ticks(UTIME)? + process.ticks(CUTIME)?)).sum()
+    }
+
+    /// Returns the current memory of the process and its descendants in MB, with pages that several processes share
+    /// divided among them.
+    pub(crate) fn memory_of_tree(self) -> f64 {
+        self.tree().into_iter().filter_map(|process| process.share_of_memory().ok()).sum()
+    }
+
+    /// Returns its current memory in MB, with its part of the pages that it shares with others.
+    pub(crate) fn share_of_memory(self) -> anyhow::Result<f64> {
+        self.field("smaps_rollup", "Pss:")
+    }
+
+    /// Returns the process and its descendants. One that ends meanwhile may be missing.
+    pub(crate) fn tree(self) -> Vec<Self> {
+        let mut tree = vec![self];
+        let mut next = 0;
+        while let Some(process) = tree.get(next).copied() {
+            // A child belongs to the thread that started it.
+            let threads = fs::read_dir(format!("/proc/{}/task", process.0)).into_iter().flatten().flatten();
+            let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+            let children: Vec<_> =
+                children.flat_map(|text| text.split(' ').map(str::parse::<u32>).collect::<Vec<_>>()).collect();
+            tree.extend(children.into_iter().flatten().map(Self));
+            next += 1;
+        }
+        tree
+    }
+
     /// Returns the sum of two adjacent times of `proc_pid_stat(5)`, user mode and kernel, starting at field `first`.
     fn ticks(self, first: usize) -> anyhow::Result<Duration> {
         let stat = self.read("stat")?;
@@ -42,8 +74,13 @@ impl Process {
     }
 
     fn status(self, field: &str) -> anyhow::Result<f64> {
-        let status = self.read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        self.field("status", field)
+    }
+
+    /// Returns a field of a file in MB.
+    fn field(self, file: &str, field: &str) -> anyhow::Result<f64> {
+        let text = self.read(file)?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field));
         let kib: f64 = line.and_then(|rest| rest.trim().strip_suffix(" kB")).context("no such field")?.parse()?;
         Ok(kib * 1024.0 / 1e6)
     }

@@ -116,7 +116,7 @@ impl Report {
 }
 
 /// Formats the value with its significant digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         ..0.995 => format!("{value:.3}"),
         ..99.5 => format!("{value:.2}"),

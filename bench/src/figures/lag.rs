@@ -3,7 +3,7 @@
 
 mod changes;
 mod drivers;
-mod kubelet;
+pub(super) mod kubelet;
 mod seen;
 
 use std::time::Duration;

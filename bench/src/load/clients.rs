@@ -1,6 +1,7 @@
 //! Clients that send one request after the other, each on a connection of its own.
 
 use std::{
+    net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
@@ -10,16 +11,29 @@ use futures::future::try_join_all;
 use tokio::time::Instant;
 
 use super::http::{Answer, Connection};
-use crate::{gateway::Gateway, samples::Samples};
+use crate::{gateway::Gateway, process::Process, samples::Samples};
 
-/// The measurements of the clients, and the CPU time that the gateway used.
+/// A server that is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) process: Process,
+}
+
+impl From<&Gateway> for Server {
+    fn from(gateway: &Gateway) -> Self {
+        Self { address: gateway.address, process: gateway.process() }
+    }
+}
+
+/// The measurements of the clients, and the CPU time that the server used.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The latency of each call.
     pub(crate) milliseconds: Samples,
     /// From the first call to the end of the last.
     took: Duration,
-    /// CPU time of the gateway.
+    /// CPU time of the server.
     cpu: Duration,
 }
 
@@ -29,7 +43,7 @@ impl Seen {
         self.milliseconds.len() as f64 / self.took.as_secs_f64()
     }
 
-    /// Returns milliseconds of the gateway's CPU time per call.
+    /// Returns milliseconds of the server's CPU time per call.
     pub(crate) fn cpu_of_each(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e3 / self.milliseconds.len() as f64
     }
@@ -68,16 +82,17 @@ pub(crate) fn in_words(clients: usize) -> String {
 
 /// Runs `count` clients for `time`. `call` gets the number of calls before it. Every reply has to be a 200.
 pub(crate) async fn clients(
-    gateway: &Gateway,
+    server: impl Into<Server>,
     count: usize,
     time: Duration,
     call: impl AsyncFn(&mut Connection, usize) -> anyhow::Result<Answer>,
 ) -> anyhow::Result<Seen> {
+    let Server { address, process } = server.into();
     let number = AtomicUsize::new(0);
-    let cpu = gateway.process().cpu()?;
+    let cpu = process.cpu()?;
     let begun = Instant::now();
     let client = async || -> anyhow::Result<Samples> {
-        let mut connection = Connection::open(gateway.address).await?;
+        let mut connection = Connection::open(address).await?;
         let mut milliseconds = Samples::default();
         while begun.elapsed() < time {
             let sent = Instant::now();
@@ -88,6 +103,6 @@ pub(crate) async fn clients(
         Ok(milliseconds)
     };
     let all = try_join_all((0..count).map(|_| client())).await?;
-    let (took, cpu) = (begun.elapsed(), gateway.process().cpu()? - cpu);
+    let (took, cpu) = (begun.elapsed(), process.cpu()? - cpu);
     Ok(Seen { milliseconds: all.iter().flat_map(|one| one.values()).copied().collect(), took, cpu })
 }

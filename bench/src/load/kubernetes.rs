@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
     request::Parts,
@@ -61,6 +61,11 @@ impl Client {
         self.send(Method::POST, path, "application/json", body.into()).await
     }
 
+    /// Creates an object that is written in YAML.
+    pub(crate) async fn post_yaml(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
+        self.send(Method::POST, path, "application/yaml", body.into()).await
+    }
+
     /// Sends a JSON merge patch.
     pub(crate) async fn merge(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
         self.send(Method::PATCH, path, "application/merge-patch+json", body.into()).await
@@ -68,6 +73,15 @@ impl Client {
 
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Bytes> {
         self.send(Method::DELETE, path, "application/json", Bytes::new()).await
+    }
+
+    /// Opens a watch of objects in this format.
+    pub(crate) async fn watch(&self, path: &str, format: &str) -> anyhow::Result<Incoming> {
+        let request = Request::builder().uri(format!("{}{path}", self.base));
+        let request = request.header(AUTHORIZATION, &self.authorization).header(ACCEPT, format);
+        let answer = self.http.request(request.body(Full::default())?).await.with_context(|| path.to_owned())?;
+        ensure!(answer.status().is_success(), "GET {path}: {}", answer.status());
+        Ok(answer.into_body())
     }
 
     /// Forwards another client's request with our own credentials.

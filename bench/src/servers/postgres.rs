@@ -51,10 +51,19 @@ impl Database {
     /// Returns the CPU time of the database's connections so far, except the asking one. Background work isn't
     /// included.
     pub(crate) async fn cpu(&self) -> anyhow::Result<Duration> {
+        self.backends().await?.into_iter().map(Process::cpu).sum()
+    }
+
+    /// Returns the memory of the same connections in MB, with their part of the buffers that they share.
+    pub(crate) async fn memory(&self) -> anyhow::Result<f64> {
+        self.backends().await?.into_iter().map(Process::share_of_memory).sum()
+    }
+
+    async fn backends(&self) -> anyhow::Result<Vec<Process>> {
         let question = "SELECT pid FROM pg_stat_activity
             WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
         let pids: Vec<i32> = sqlx::query_scalar(question).fetch_all(&mut self.connect().await?).await?;
-        pids.into_iter().map(|pid| Process(pid.unsigned_abs()).cpu()).sum()
+        Ok(pids.into_iter().map(|pid| Process(pid.unsigned_abs())).collect())
     }
 
     /// Drops the database. Open connections are ended, so none may still be in use.

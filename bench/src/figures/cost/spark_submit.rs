@@ -1,9 +1,7 @@
 //! One submission through the real spark-submit: a JVM that creates the same objects and exits.
 
 use std::{
-    env,
     io::{Read, Seek},
-    path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -14,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     figures::launch::NAMESPACES,
     process::{Process, cpu_of_ended_children},
-    servers::Kubernetes,
+    servers::{Kubernetes, spark_home},
 };
 
 pub(super) struct Once {
@@ -26,7 +24,7 @@ pub(super) struct Once {
 
 /// Runs spark-submit until it exits. It doesn't wait for the driver.
 pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
-    let home = PathBuf::from(env::var_os("SPARK_HOME").context("SPARK_HOME names no Spark: `make bench` fetches one")?);
+    let home = spark_home()?;
     let master = format!("k8s://{}", kubernetes.url());
     let mut said = tempfile::tempfile()?;
     let (before, begun) = (cpu_of_ended_children()?, Instant::now());
