@@ -169,7 +169,9 @@ impl Truths {
             let forwards = before == attempt && from.may_become(to);
             let anew = before + 1 == attempt && from.is_terminal() && to == State::Queued;
             let held_or_released = before == attempt && from == State::Queued && to == State::Queued;
-            if !forwards && !anew && !held_or_released {
+            // A client kills what was about to wait for room in another attempt.
+            let killed_for_good = before == attempt && from == State::Killing && to == State::Killing;
+            if !forwards && !anew && !held_or_released && !killed_for_good {
                 return Err(format!(
                     "row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"
                 ));
