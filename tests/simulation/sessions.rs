@@ -12,6 +12,8 @@ use crate::{
 
 /// The pause between two looks at the sessions.
 const PERIOD: Time = 200;
+/// How long the next look waits for the answer of the last one.
+const PATIENCE: Time = 1_000;
 
 impl World {
     /// Lets a client make a request to a session. The gateway lets it through while the row says that the driver runs.
@@ -39,7 +41,7 @@ impl World {
                 self.send(at, Waiting::Sessions, Ask::Acquire(LeaseName::Sessions));
             }
         } else if now >= replica.idle_at {
-            replica.idle_at = now + PERIOD;
+            replica.idle_at = now + PATIENCE;
             self.send(at, Waiting::Idle, Ask::IdleSessions);
         }
     }
@@ -63,6 +65,7 @@ impl World {
 
     /// Asks for the ends of sessions that were idle. Clients may use them until their rows say so.
     pub(crate) fn end_idle(&mut self, at: usize, idle: Vec<usize>) {
+        self.replicas[at].idle_at = self.now + PERIOD;
         for number in idle {
             self.send(at, Waiting::Nothing, Ask::EndIdle(number));
         }

@@ -199,7 +199,7 @@ impl World {
 
     fn tell(&mut self, request: &Request, told: Told) {
         let replica = &mut self.replicas[request.replica];
-        if replica.alive && replica.session == request.session {
+        if replica.alive && replica.session == request.session && request.waiting != Waiting::Nothing {
             replica.told.push((request.id, request.waiting, request.sent_at, told));
         }
     }
