@@ -474,12 +474,20 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     fill(&pool, 200, 500).await;
     publish_statistics(&pool).await;
     let before = rows_read(&pool).await;
+    // The leases may have expired meanwhile, as between the statements below on a machine that is busy.
+    let renew = async || {
+        assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
+        assert!(store.acquire_lease(QUEUES, session, LEASE).await.unwrap());
+    };
+    renew().await;
     let round = store.queue_round(4, &[], &[]).await.unwrap();
     assert_eq!(round.places.len(), 200);
     assert!(round.places.iter().all(|place| place.waiting.len() == 4 && place.has_more));
     assert!(store.claim(session, 16, &[], &[]).await.unwrap().is_empty());
     let picks: Vec<_> = round.places.iter().map(|place| (place.waiting[0].number, 1)).collect();
+    renew().await;
     assert_eq!(store.admit((session, QUEUES), round.version, &picks).await.unwrap().unwrap().len(), 200);
+    renew().await;
     assert_eq!(store.claim(session, 16, &[], &[]).await.unwrap().len(), 16);
     let id: SubmissionId = "driver-20260101000000-099999".parse().unwrap();
     let standing = store.all().document(&id, &Default::default()).await.unwrap().unwrap().standing.unwrap();

@@ -51,7 +51,7 @@ catalogue! {
     time_to_running: Histogram = "sparkgate_submission_time_to_running_seconds" [] in LONG
         => "If it grows and the time to the pod doesn't, the cluster is slow: images, nodes, quotas.";
     /// Time that a step of an attempt's start took, since the step before: `admitted` by its queue, `created` (all objects exist),
-    /// `scheduled` (a node accepted the pod), `started` (the image is there, and the container runs), `executorRequested` (the SparkContext
+    /// `scheduled` (a node accepted the pod), `started` (the image is there, and the container runs), `executorRequested` (the `SparkContext`
     /// is up), `executorStarted`, `firstJob`. Each attempt counts once, five minutes after its driver started or ended. Only the replica
     /// that measures has it: sum the replicas. A pause before a retry counts nowhere.
     startup_step: Histograms<2> = "sparkgate_startup_step_seconds" ["tenant", "step"] in STEP

@@ -26,7 +26,7 @@ pub(in crate::app) struct Connect {
     /// Maximum number of live sessions of a tenant.
     #[arg(long, env = "SPARKGATE_CONNECT_SESSIONS_PER_TENANT", value_name = "COUNT", default_value_t = ConnectSettings::default().of_tenant)]
     connect_sessions_per_tenant: u32,
-    /// Jar of Spark Connect for sessions of Spark 3.5, whose images lack it, such as local:///opt/spark/connect/spark-connect_2.12-3.5.9.jar.
+    /// Jar of Spark Connect for sessions of Spark 3.5, whose images lack it, such as <local:///opt/spark/connect/spark-connect_2.12-3.5.9.jar>.
     /// Spark 3.5 has no authentication: a namespace of such sessions must have the network policy of `sparkgate admission`, and the
     /// cluster's network must enforce it [default: no sessions of Spark 3.5].
     #[arg(long, env = "SPARKGATE_CONNECT_SPARK_3_5_JAR", value_name = "URI", requires = "connect_listen", value_parser = jar)]

@@ -189,7 +189,7 @@ impl Remote {
         while let Some(frame) = body.frame().await {
             match frame.map_err(|error| broken(root(&error)))?.into_data() {
                 Ok(more) => data.extend_from_slice(&more),
-                Err(frame) => ended = ended.or(frame.trailers_ref().and_then(status_of)),
+                Err(frame) => ended = ended.or_else(|| frame.trailers_ref().and_then(status_of)),
             }
             if data.len() > LARGEST {
                 return Err(Error::Here(
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn messages_have_their_lengths() {
         let sent = framed(&proto::Sql { query: "SELECT 1".to_owned() });
-        let two = Bytes::from([sent.clone(), sent.clone()].concat());
+        let two = Bytes::from([sent.clone(), sent].concat());
         let read = messages(two.clone()).unwrap();
         assert_eq!(read.len(), 2);
         assert_eq!(proto::Sql::decode(read[0].clone()).unwrap().query, "SELECT 1");
