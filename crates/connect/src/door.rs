@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Connect,
     body::{BoxError, RelayBody},
-    open::{ended, waiting},
+    open::{ended, is_known_to, waiting},
     relay::{self, Held},
     status::{Code, Status, is_grpc},
     token,
@@ -146,13 +146,6 @@ fn check<B>(request: &Request<B>) -> Result<(), Status> {
     }
     let message = "this address serves Spark Connect only: the API of the gateway is at another one";
     Err(Status::new(Code::Unimplemented, message))
-}
-
-/// Returns whether a session is the caller's own, or a shared one of a tenant that it is a member of. The operator's word counts as it is now.
-pub(crate) fn is_known_to(caller: &Session, session: &ConnectSession) -> bool {
-    let submission = &session.submission;
-    submission.principal == caller.principal().subject()
-        || session.is_shared && caller.access().shares_sessions(caller.principal(), &submission.tenant)
 }
 
 /// Returns the session that a request names.

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{Connect, attach::SERVER, door::is_known_to};
+use super::{Connect, attach::SERVER};
 use sparkgate_access::Action;
 use sparkgate_common::error::Error;
 use sparkgate_core::submissions::Submissions;
@@ -234,4 +234,11 @@ fn in_words(time: Duration) -> String {
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
         seconds => format!("{seconds}s"),
     }
+}
+
+/// Returns whether a session is the caller's own, or a shared one of a tenant that it is a member of. The operator's word counts as it is now.
+pub(crate) fn is_known_to(caller: &Session, session: &ConnectSession) -> bool {
+    let submission = &session.submission;
+    submission.principal == caller.principal().subject()
+        || session.is_shared && caller.access().shares_sessions(caller.principal(), &submission.tenant)
 }
