@@ -3,11 +3,14 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 use super::{Connect, attach::SERVER};
 use sparkgate_access::Action;
-use sparkgate_common::error::Error;
+use sparkgate_common::{error::Error, pauses::Pauses};
 use sparkgate_core::submissions::Submissions;
 use sparkgate_requests::options::{Retries, SessionOptions, SubmissionOptions};
 use sparkgate_spark::{CreateSubmissionRequest, Refusal};
@@ -17,6 +20,10 @@ use sparkgate_tenancy::session::Session;
 
 /// How long a server may take to accept a connection.
 const REACHED: Duration = Duration::from_secs(1);
+/// How often a session is looked for that another request has named, and the pauses between.
+const LOOKS: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Executors come and go with the work, up to so many, unless the request says otherwise.
 const MOST_EXECUTORS: &str = "10";
 const NAMESPACE: &str = "spark.kubernetes.namespace";
@@ -82,7 +89,16 @@ impl Connect {
             }
             Err(error) => return Err(error),
         };
-        let session = self.store.all().connect_session(&id).await?;
+        let mut session = self.store.all().connect_session(&id).await?;
+        // The submission of another request for the same name may be accepted in a moment.
+        let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
+        for _ in 0..LOOKS {
+            if session.is_some() {
+                break;
+            }
+            sleep(pauses.next_pause()).await;
+            session = self.store.all().connect_session(&id).await?;
+        }
         let missing = || Error::Internal(format!("the session {id} has no record"), "it was just accepted".into());
         Ok((self.seen(session.ok_or_else(missing)?).await?, is_new))
     }

@@ -23,7 +23,6 @@ const NOT_OF_LOOPS: &[(&str, &str)] = &[
     ("api_keys.rs", ""),
     ("browser_sessions.rs", ""),
     ("connect_sessions.rs", "ORDER BY number DESC LIMIT"),
-    ("document.rs", ""),
     ("events.rs", "ORDER BY e.sequence, e.id LIMIT"),
     ("executors.rs", ""),
     ("file_list.rs", ""),
