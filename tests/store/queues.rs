@@ -2,7 +2,7 @@
 
 mod places;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use sparkgate::{
     store::{
@@ -466,19 +466,18 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 3 }).await.unwrap();
     let session = Uuid::new_v4();
-    assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
-    assert!(store.acquire_lease(QUEUES, session, Duration::from_secs(25)).await.unwrap());
+    // The leases may expire between the statements below on a machine that is busy.
+    let renew = async || {
+        assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
+        assert!(store.acquire_lease(QUEUES, session, LEASE).await.unwrap());
+    };
+    renew().await;
     // Plans of an empty table.
     assert!(store.queue_round(4, &[], &[]).await.unwrap().places.is_empty());
     assert!(store.claim(session, 16, &[], &[]).await.unwrap().is_empty());
     fill(&pool, 200, 500).await;
     publish_statistics(&pool).await;
     let before = rows_read(&pool).await;
-    // The leases may have expired meanwhile, as between the statements below on a machine that is busy.
-    let renew = async || {
-        assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
-        assert!(store.acquire_lease(QUEUES, session, LEASE).await.unwrap());
-    };
     renew().await;
     let round = store.queue_round(4, &[], &[]).await.unwrap();
     assert_eq!(round.places.len(), 200);
