@@ -14,13 +14,12 @@ mod queues;
 mod read;
 mod render;
 mod spark;
+mod spark_submit;
 mod traces;
 mod years;
 
-use clap::ValueEnum;
-pub(crate) use sparkgate_testing::request;
-
 use crate::bench::{Bench, Name};
+use clap::ValueEnum;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let usual: Vec<_> =

@@ -1,24 +1,23 @@
 //! The measured program: one `sparkgate serve`.
 
 use std::{
-    fs::File,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
 use tokio::time::{Instant, sleep};
 
-use crate::{bench::Bench, load::http::Connection, process::Process};
+use crate::{bench::Bench, load::http::Connection, process::Process, program::Program};
 
 /// The longest time until the gateway is ready, whatever it has to read at its start.
 const READY: Duration = Duration::from_secs(300);
 
 /// The process. It ends when this is dropped.
 pub(crate) struct Gateway {
-    child: Child,
+    program: Program,
     pub(crate) address: SocketAddr,
     /// The time from its start until it answered.
     pub(crate) started_in: Duration,
@@ -34,33 +33,19 @@ impl Gateway {
         options: &[&str],
     ) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let log = File::create(directory.join("sparkgate.log")).context("creating the gateway's log")?;
         let mut command = Command::new(bench.program()?);
         command.arg("serve").arg("--kubeconfig").arg(kubeconfig).arg("--listen").arg(address.to_string()).args(options);
-        command.env("SPARKGATE_DATABASE_URL", database_url).env_remove("KUBECONFIG").stdin(Stdio::null());
-        command.stdout(log.try_clone()?).stderr(log);
+        command.env("SPARKGATE_DATABASE_URL", database_url).env_remove("KUBECONFIG");
         let begun = Instant::now();
-        let child = command.spawn().with_context(|| format!("starting {}", bench.program.display()))?;
-        let mut gateway = Self { child, address, started_in: Duration::ZERO };
-        gateway.until_it_answers(begun).await?;
-        gateway.started_in = begun.elapsed();
-        Ok(gateway)
-    }
-
-    async fn until_it_answers(&mut self, begun: Instant) -> anyhow::Result<()> {
-        while begun.elapsed() < READY {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the gateway exited at startup: {status}");
-            }
-            if let Ok(mut connection) = Connection::open(self.address).await
-                // 401: it works, and has an access file.
-                && connection.get("/v1/submissions?limit=1").await.is_ok_and(|answer| matches!(answer.status, 200 | 401))
-            {
-                return Ok(());
-            }
-            sleep(Duration::from_millis(2)).await;
-        }
-        bail!("the gateway doesn't answer after {READY:?}")
+        let mut program = Program::start(&mut command, "the gateway", directory.join("sparkgate.log"))?;
+        let answers = async || {
+            let Ok(mut connection) = Connection::open(address).await else { return Ok(false) };
+            // 401: it works, and has an access file.
+            let answer = connection.get("/v1/submissions?limit=1").await;
+            Ok(answer.is_ok_and(|answer| matches!(answer.status, 200 | 401)))
+        };
+        program.until(READY, Duration::from_millis(2), answers).await?;
+        Ok(Self { program, address, started_in: begun.elapsed() })
     }
 
     /// Waits until the gateway reports that it is ready, which means that it has listed the pods.
@@ -77,14 +62,7 @@ impl Gateway {
     }
 
     pub(crate) fn process(&self) -> Process {
-        Process(self.child.id())
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.program.process()
     }
 }
 

@@ -4,4 +4,5 @@ pub(crate) mod clients;
 pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod kubernetes;
+pub(crate) mod lines;
 pub(crate) mod sightings;

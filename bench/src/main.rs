@@ -8,6 +8,7 @@ mod figures;
 mod gateway;
 mod load;
 mod process;
+mod program;
 mod report;
 mod samples;
 mod servers;

@@ -52,15 +52,21 @@ impl Process {
         let mut tree = vec![self];
         let mut next = 0;
         while let Some(process) = tree.get(next).copied() {
-            // A child belongs to the thread that started it.
-            let threads = fs::read_dir(format!("/proc/{}/task", process.0)).into_iter().flatten().flatten();
-            let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-            let children: Vec<_> =
-                children.flat_map(|text| text.split(' ').map(str::parse::<u32>).collect::<Vec<_>>()).collect();
-            tree.extend(children.into_iter().flatten().map(Self));
+            tree.extend(process.children().unwrap_or_default());
             next += 1;
         }
         tree
+    }
+
+    pub(crate) fn children(self) -> anyhow::Result<Vec<Self>> {
+        let path = format!("/proc/{}/task", self.0);
+        let mut children = Vec::new();
+        // A child belongs to the thread that started it.
+        for thread in fs::read_dir(&path).with_context(|| format!("reading {path}"))?.flatten() {
+            let of_thread = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            children.extend(of_thread.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Self));
+        }
+        Ok(children)
     }
 
     /// Returns the sum of two adjacent times of `proc_pid_stat(5)`, user mode and kernel, starting at field `first`.

@@ -5,10 +5,10 @@ mod postgres;
 use std::{path::PathBuf, time::Duration};
 
 use postgres::Alone;
+use sparkgate_testing::request::request;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::request::request;
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,

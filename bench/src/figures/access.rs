@@ -9,10 +9,11 @@ use std::{
 
 use anyhow::{Context, ensure};
 use hyper::header::HeaderValue;
+use sparkgate_testing::request::request;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::{accept::nowhere, request::request};
+use super::accept::nowhere;
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,

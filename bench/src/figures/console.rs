@@ -8,9 +8,10 @@ use std::{
 
 use anyhow::{Context, ensure};
 use futures::future::try_join_all;
+use sparkgate_testing::request::request;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{accept::nowhere, growth::count, request::request};
+use super::{accept::nowhere, growth::count};
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,

@@ -40,9 +40,9 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         let kubernetes = prepared(bench).await?;
         let once = spark_submit::submit(&kubernetes).await?;
         theirs = Writes::read(&kubernetes.audit_log(), 1)?;
-        wall.push(once.wall.as_secs_f64());
+        wall.push(once.ran.wall.as_secs_f64());
         cpu.push(once.cpu.as_secs_f64());
-        memory.push(once.memory);
+        memory.push(once.ran.memory);
         drop(kubernetes);
 
         let kubernetes = prepared(bench).await?;

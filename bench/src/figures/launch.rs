@@ -16,8 +16,9 @@ use futures::future::try_join_all;
 use tokio::time::sleep;
 
 pub(super) use self::audit::Writes;
+use sparkgate_testing::request::request;
+
 use self::{side::Figures, turns::take_turns};
-use super::request::request;
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
@@ -85,8 +86,7 @@ pub(super) async fn prepared(bench: &Bench) -> anyhow::Result<Kubernetes> {
     let kubernetes = Kubernetes::start(bench).await?;
     let client = kubernetes.client().await?;
     for name in NAMESPACES {
-        let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        client.post("/api/v1/namespaces", namespace.to_string()).await?;
+        client.create_namespace(name).await?;
     }
     Ok(kubernetes)
 }

@@ -12,7 +12,7 @@ mod table;
 
 use std::{thread::available_parallelism, time::Duration};
 
-use serde_json::json;
+use sparkgate_testing::request::request;
 
 use self::table::{Measure, Table};
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
         sightings::Sightings,
     },
     report::Report,
+    samples::Samples,
     servers::Kubernetes,
 };
 
@@ -72,11 +73,6 @@ fn cores() -> anyhow::Result<usize> {
     Ok(available_parallelism()?.get())
 }
 
-async fn create_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    client.post("/api/v1/namespaces", namespace.to_string()).await.map(drop)
-}
-
 /// Watches the driver pods of a namespace, by the numbers of their jobs.
 async fn pods(client: &Client, namespace: &str) -> anyhow::Result<Sightings<usize>> {
     let path = format!("/api/v1/namespaces/{namespace}/pods?watch=true&labelSelector=spark-role%3Ddriver");
@@ -97,7 +93,8 @@ async fn measure_protocol(
     let server = server.into();
     let mut connection = Connection::open(server.address).await?;
     let post = async |count: usize| {
-        let turn = clients(server, count, turn(bench), async |connection, n| create(connection, n).await).await;
+        let turn =
+            clients(server, count, turn(bench), async |connection, n| create(connection, n, "default").await).await;
         clear(&mut Connection::open(server.address).await?).await?;
         turn
     };
@@ -114,7 +111,7 @@ async fn measure_protocol(
     }
     let mut ids = Vec::new();
     for n in 0..READ {
-        ids.push(job::submission_id(&create(&mut connection, n).await?)?);
+        ids.push(job::submission_id(&create(&mut connection, n, "default").await?)?);
     }
     let read = async |count: usize, time: Duration| {
         let get = async |connection: &mut Connection, n: usize| {
@@ -135,8 +132,8 @@ fn turn(bench: &Bench) -> Duration {
     if bench.quick { TURN / 10 } else { TURN }
 }
 
-async fn create(connection: &mut Connection, n: usize) -> anyhow::Result<Answer> {
-    connection.post(&format!("{PATH}/create"), super::request::request(n, "default")).await
+async fn create(connection: &mut Connection, n: usize, namespace: &str) -> anyhow::Result<Answer> {
+    connection.post(&format!("{PATH}/create"), request(n, namespace)).await
 }
 
 fn add(table: &mut Table, peer: Peer, what: &str, count: usize, calls: &Calls) {
@@ -147,17 +144,23 @@ fn add(table: &mut Table, peer: Peer, what: &str, count: usize, calls: &Calls) {
     table.put(Measure::less(format!("{what}, {clients}: CPU of the server"), "ms"), peer, calls.cpu.median());
 }
 
-/// A closed loop, as wide as the machine has processors: each client submits the next when its pod is there.
-fn loop_rate() -> Measure {
-    Measure::more("loop as wide as the cores: driver pods", "/min")
+/// Adds a closed loop of `jobs` jobs, as wide as the machine has processors: each client submits the next when its pod is there.
+/// `until_pod` has the milliseconds of each.
+fn add_loop(table: &mut Table, peer: Peer, jobs: usize, took: Duration, until_pod: &Samples) {
+    let width = "loop as wide as the cores";
+    table.put(Measure::more(format!("{width}: driver pods"), "/min"), peer, per_minute(jobs, took));
+    let until = format!("{width}: request until its pod");
+    table.put(Measure::less(format!("{until}, p50"), "ms"), peer, until_pod.median());
+    table.put(Measure::less(format!("{until}, p99"), "ms"), peer, until_pod.quantile(0.99));
 }
 
-fn loop_p50() -> Measure {
-    Measure::less("loop as wide as the cores: request until its pod, p50", "ms")
+fn per_minute(jobs: usize, took: Duration) -> f64 {
+    jobs as f64 * 60.0 / took.as_secs_f64()
 }
 
-fn loop_p99() -> Measure {
-    Measure::less("loop as wide as the cores: request until its pod, p99", "ms")
+/// Returns the milliseconds of each of `jobs` jobs.
+fn each(time: Duration, jobs: usize) -> f64 {
+    time.as_secs_f64() * 1e3 / jobs as f64
 }
 
 /// All at once.

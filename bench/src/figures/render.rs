@@ -10,9 +10,10 @@ use sparkgate::{
     service::SparkSettings,
     spark::rest::parse_create,
 };
+use sparkgate_testing::request::request;
 use tokio::{task::spawn_blocking, time::Instant};
 
-use super::{request::request, spark::settings};
+use super::spark::settings;
 use crate::{
     bench::{Bench, Name},
     report::Report,

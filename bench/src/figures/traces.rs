@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use sparkgate_testing::request::request;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::{accept::nowhere, request::request};
+use super::accept::nowhere;
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,

@@ -23,6 +23,7 @@ use kube::{
     client::ConfigExt,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use serde_json::json;
 
 /// Flow-control windows as in the gateway, so that the client never has to wait for a window update.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -64,6 +65,11 @@ impl Client {
     /// Creates an object that is written in YAML.
     pub(crate) async fn post_yaml(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
         self.send(Method::POST, path, "application/yaml", body.into()).await
+    }
+
+    pub(crate) async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.post("/api/v1/namespaces", namespace.to_string()).await.map(drop)
     }
 
     /// Sends a JSON merge patch.

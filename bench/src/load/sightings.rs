@@ -3,8 +3,6 @@
 use std::{collections::HashMap, hash::Hash, time::Duration};
 
 use anyhow::Context;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{
     sync::watch,
@@ -15,6 +13,7 @@ use tokio::{
 use super::{
     events::{Events, Told},
     kubernetes::Client,
+    lines::Lines,
 };
 
 /// A sighting that doesn't come within this time counts as lost. Twenty JVMs share two processors for minutes.
@@ -41,8 +40,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Sightings<K> {
         format: &str,
         key: impl Fn(T) -> Option<K> + Send + 'static,
     ) -> anyhow::Result<Self> {
-        let body = client.watch(path, format).await?;
-        Ok(Self::follow(|times| async move { read(body, key, &times).await }))
+        let lines = Lines::new(client.watch(path, format).await?);
+        Ok(Self::follow(|times| async move { read(lines, key, &times).await }))
     }
 
     fn follow<F: Future<Output = anyhow::Result<()>> + Send + 'static>(
@@ -99,17 +98,12 @@ impl<K> Drop for Sightings<K> {
 
 /// Reads the events of a watch, a line each, until it ends.
 async fn read<K: Eq + Hash, T: DeserializeOwned>(
-    mut body: Incoming,
+    mut watch: Lines,
     key: impl Fn(T) -> Option<K>,
     times: &watch::Sender<HashMap<K, Instant>>,
 ) -> anyhow::Result<()> {
-    let mut rest = Vec::new();
     loop {
-        let frame = body.frame().await.context("the watch ended")??;
-        let at = Instant::now();
-        rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let lines: Vec<u8> = rest.drain(..whole).collect();
+        let (at, lines) = watch.next().await?;
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let Event { object } = serde_json::from_slice(line).context("reading an event of a watch")?;
             if let Some(key) = key(object) {

@@ -123,9 +123,7 @@ impl Kubernetes {
 
     /// Returns the CPU time of etcd and kube-apiserver so far.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
-        let pid = self.script.id();
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        children.split_whitespace().map(|pid| Process(pid.parse()?).cpu()).sum()
+        Process(self.script.id()).children()?.into_iter().map(Process::cpu).sum()
     }
 
     fn file(&self, name: &str) -> PathBuf {

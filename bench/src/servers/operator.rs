@@ -1,22 +1,22 @@
 //! Kubeflow's Spark operator, without its webhook, with the settings of its Helm chart.
 
 use std::{
-    env,
-    fs::{self, File},
+    env, fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
     time::Duration,
 };
 
-use anyhow::{Context, bail};
-use serde_json::{Value, json};
+use anyhow::Context;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{Kubernetes, spark_home};
-use crate::{gateway::free_port, load::kubernetes::Client, process::Process};
+use crate::{gateway::free_port, load::kubernetes::Client, process::Process, program::Program};
 
 /// The namespace of the operator's lease.
 const NAMESPACE: &str = "spark-operator";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/spark-operator/leases";
 const READY: Duration = Duration::from_secs(120);
 /// The chart's values, where they aren't the program's own defaults.
 const OPTIONS: [&str; 11] = [
@@ -34,10 +34,7 @@ const OPTIONS: [&str; 11] = [
 ];
 
 /// The operator. It ends when this is dropped.
-pub(crate) struct Operator {
-    child: Child,
-    directory: PathBuf,
-}
+pub(crate) struct Operator(Program);
 
 impl Operator {
     /// Creates the kinds of its objects, starts it, and waits until it is ready. Its log goes to `operator.log` in
@@ -47,11 +44,9 @@ impl Operator {
         let parts = PathBuf::from(parts.context("SPARKGATE_OPERATOR names no operator: `make bench` builds it")?);
         let client = kubernetes.client().await?;
         define(&client, &parts.join("crd")).await?;
-        let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        client.post("/api/v1/namespaces", own.to_string()).await?;
+        client.create_namespace(NAMESPACE).await?;
         let (host, port) = kubernetes.url().trim_start_matches("https://").split_once(':').context("a port")?;
         let probe = free_port()?;
-        let log = File::create(directory.join("operator.log")).context("creating the operator's log")?;
         let mut command = Command::new(parts.join("operator"));
         command.args(["controller", "start"]).args(OPTIONS).arg(format!("--namespaces={namespace}"));
         command.arg(format!("--leader-election-lock-namespace={NAMESPACE}"));
@@ -59,46 +54,23 @@ impl Operator {
         command.env("SPARK_HOME", spark_home()?).env("KUBECONFIG", kubernetes.kubeconfig());
         // In a cluster the kubelet sets these. It gives them to spark-submit.
         command.env("KUBERNETES_SERVICE_HOST", host).env("KUBERNETES_SERVICE_PORT", port);
-        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
-        let child = child.context("starting the operator")?;
-        let mut operator = Self { child, directory: directory.to_owned() };
-        operator.until_it_leads(&client).await?;
-        Ok(operator)
-    }
-
-    /// Waits until it has its lease, without which it does nothing.
-    async fn until_it_leads(&mut self, client: &Client) -> anyhow::Result<()> {
-        let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
-        let begun = Instant::now();
-        while begun.elapsed() < READY {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the operator exited at startup: {status}: {}", self.log());
-            }
-            let list: Value = serde_json::from_slice(&client.get(&leases).await?)?;
-            if list["items"].as_array().is_some_and(|leases| !leases.is_empty()) {
-                return Ok(());
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        bail!("the operator isn't ready after {READY:?}: {}", self.log())
+        let mut program = Program::start(&mut command, "the operator", directory.join("operator.log"))?;
+        // Without its lease it does nothing.
+        let leads = async || {
+            let list: Value = serde_json::from_slice(&client.get(LEASES).await?)?;
+            Ok(list["items"].as_array().is_some_and(|leases| !leases.is_empty()))
+        };
+        program.until(READY, Duration::from_millis(100), leads).await?;
+        Ok(Self(program))
     }
 
     /// Returns the end of its log.
     pub(crate) fn log(&self) -> String {
-        let log = fs::read_to_string(self.directory.join("operator.log")).unwrap_or_default();
-        let lines: Vec<_> = log.lines().rev().take(20).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        self.0.log_end()
     }
 
     pub(crate) fn process(&self) -> Process {
-        Process(self.child.id())
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.process()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use sparkgate_testing::request::request;
 use sqlx::{AssertSqlSafe, PgConnection, types::Json};
 
 use super::Database;
-use crate::figures::request::request;
 
 /// How many rows one statement writes.
 const BATCH: usize = 10_000;

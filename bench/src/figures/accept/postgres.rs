@@ -14,12 +14,13 @@ use sparkgate::{
     spark::{DriverNames, NameEntropy, NamedRequest, rest::parse_partial},
     store::{DEFAULT_TENANT, Drawn, NewSubmission, Options, PLANNED_ONCE, accept_on},
 };
+use sparkgate_testing::request::request;
 use sqlx::PgConnection;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
-    figures::{request::request, spark::settings},
+    figures::spark::settings,
     servers::{Database, rows},
 };
 

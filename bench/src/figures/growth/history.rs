@@ -1,10 +1,11 @@
 //! What one submission costs beside so many ended ones. There is no cluster, so accepted submissions stay queued.
 
+use sparkgate_testing::request::request;
 use std::time::Duration;
 
 use crate::{
     bench::Bench,
-    figures::{accept::nowhere, growth::count, request::request},
+    figures::{accept::nowhere, growth::count},
     gateway::Gateway,
     load::clients::{Seen, clients},
     report::Report,

@@ -13,11 +13,12 @@ use sparkgate::{
     service::SparkSettings,
 };
 
+use sparkgate_testing::request::request;
 use tokio::sync::oneshot;
 
 use super::kubelet::{Change, PODS};
 use crate::{
-    figures::{request::request, spark::settings},
+    figures::spark::settings,
     load::kubernetes::Client,
     servers::{Database, rows},
 };

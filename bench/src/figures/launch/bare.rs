@@ -5,14 +5,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sparkgate::{app::render::driver, cluster::OwnershipLabels, spark::rest::parse_partial, submission::Installation};
+use sparkgate_testing::request::request;
 use uuid::Uuid;
 
 use super::{AT_ONCE, NAMESPACES};
-use crate::{
-    figures::{request::request, spark::settings},
-    load::kubernetes::Client,
-    servers::rows,
-};
+use crate::{figures::spark::settings, load::kubernetes::Client, servers::rows};
 
 /// The objects of one driver. The pod comes first.
 pub(super) struct Rendered {

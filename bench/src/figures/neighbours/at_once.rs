@@ -4,7 +4,6 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::{
@@ -68,8 +67,7 @@ impl Beside {
 
 pub(super) async fn run(bench: &Bench, kubernetes: &Kubernetes, report: &mut Report) -> anyhow::Result<()> {
     let client = kubernetes.client().await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACES[2]}});
-    client.post("/api/v1/namespaces", namespace.to_string()).await?;
+    client.create_namespace(NAMESPACES[2]).await?;
     let (mut quiet, mut beside) = (Figures::default(), Beside::ALL.map(|beside| (beside, Figures::default())));
     let mut levels = Beside::ALL.map(|_| Noise::LEVELS.map(|_| Samples::default()));
     for _ in 0..bench.runs {

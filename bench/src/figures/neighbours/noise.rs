@@ -14,6 +14,7 @@ use anyhow::{Context, ensure};
 use futures::future::try_join_all;
 use hyper::header::HeaderValue;
 use serde_json::json;
+use sparkgate_testing::request::request;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{TcpListener, TcpSocket, TcpStream},
@@ -23,7 +24,6 @@ use tokio::{
 
 use crate::{
     bench::Bench,
-    figures::request::request,
     gateway::free_port,
     load::{http::Connection, kubernetes::Client},
     servers::{Database, rows},

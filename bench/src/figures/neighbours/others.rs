@@ -11,10 +11,10 @@ use futures::future::try_join_all;
 use hyper::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::json;
+use sparkgate_testing::request::request;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    figures::request::request,
     load::{
         http::{Answer, Connection},
         kubernetes::Client,

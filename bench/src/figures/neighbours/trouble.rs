@@ -2,12 +2,13 @@
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
+use sparkgate_testing::request::request;
 use sparkgate_testing::webhook::{Conduct, Webhook};
 use sqlx::PgConnection;
 use tokio::{task::JoinSet, time::sleep};
 
 use super::BAD;
-use crate::{figures::request::request, gateway::Gateway, load::http::Connection, servers::Database};
+use crate::{gateway::Gateway, load::http::Connection, servers::Database};
 
 /// Submissions of the misbehaving namespace: more than it may have in progress at once.
 const QUEUED: usize = 150;

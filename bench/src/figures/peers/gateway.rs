@@ -13,10 +13,10 @@ use sparkgate::cluster::labels::SUBMISSION_ID;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    JOBS, PATH, cores, create_namespace,
-    job::{self, Pod},
+    JOBS, add_loop, cores, create, each,
+    job::Pod,
     lag::{self, Driver},
-    measure_protocol, pods,
+    measure_protocol, per_minute, pods,
     table::{Measure, Table},
 };
 use crate::{
@@ -63,7 +63,7 @@ struct Submissions {
 
 pub(super) async fn measure(bench: &Bench, kubernetes: &Kubernetes, table: &mut Table) -> anyhow::Result<()> {
     let client = kubernetes.client().await?;
-    create_namespace(&client, NAMESPACE).await?;
+    client.create_namespace(NAMESPACE).await?;
     let (database, directory) = (Database::create(bench).await?, tempfile::tempdir()?);
     let kubeconfig = kubernetes.gateway_kubeconfig();
     // There is no kubelet that could serve logs.
@@ -73,16 +73,13 @@ pub(super) async fn measure(bench: &Bench, kubernetes: &Kubernetes, table: &mut 
     let of = Submissions { gateway, pods: pods(&client, NAMESPACE).await? };
     let (cores, in_loop, burst) = (cores()?, bench.size(LOOP), bench.size(BURST));
     let process = of.gateway.process();
-    let mut put = |measure, value| table.put(measure, Peer::Sparkgate, value);
     of.post(0..in_loop / 4, cores, true).await?;
     sleep(QUIET).await;
-    put(super::idle_memory(), process.memory()?);
+    table.put(super::idle_memory(), Peer::Sparkgate, process.memory()?);
 
     let (first, begun) = (in_loop / 4, Instant::now());
     let posted = of.post(first..first + in_loop, cores, true).await?;
-    put(super::loop_rate(), in_loop as f64 * 60.0 / begun.elapsed().as_secs_f64());
-    put(super::loop_p50(), posted.until_pod.median());
-    put(super::loop_p99(), posted.until_pod.quantile(0.99));
+    add_loop(table, Peer::Sparkgate, in_loop, begun.elapsed(), &posted.until_pod);
     sleep(QUIET).await;
 
     let (first, all) = (first + in_loop, first + in_loop + burst);
@@ -90,10 +87,11 @@ pub(super) async fn measure(bench: &Bench, kubernetes: &Kubernetes, table: &mut 
     let (before, begun) = (cpu().await?, Instant::now());
     let posted = of.post(first..all, AT_ONCE, false).await?;
     let last = of.pods.last_of(burst, |n| *n >= first).await?;
-    put(super::burst_rate(), burst as f64 * 60.0 / (last - begun).as_secs_f64());
+    let mut put = |measure, value| table.put(measure, Peer::Sparkgate, value);
+    put(super::burst_rate(), per_minute(burst, last - begun));
     sleep(QUIET).await;
     let after = cpu().await?;
-    let each = |after: Duration, before| after.saturating_sub(before).as_secs_f64() * 1e3 / burst as f64;
+    let each = |after: Duration, before| each(after.saturating_sub(before), burst);
     put(super::cpu_of_each(), each(after.0, before.0) + each(after.1, before.1));
     put(super::cpu_of_servers(), each(after.2, before.2));
     put(super::peak_memory(), process.peak_memory()?);
@@ -127,7 +125,7 @@ impl Submissions {
                     return Ok(posted);
                 }
                 let sent = Instant::now();
-                let answer = connection.post(&format!("{PATH}/create"), job::body(n, NAMESPACE)).await?;
+                let answer = create(&mut connection, n, NAMESPACE).await?;
                 ensure!(answer.status == 200, "{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
                 posted.accepted.push(sent.elapsed().as_secs_f64() * 1e3);
                 if wait {

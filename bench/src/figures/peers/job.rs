@@ -2,11 +2,11 @@
 //! the same.
 
 use anyhow::Context;
-use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use sparkgate_testing::request::request;
 
-use crate::{figures::request::request, load::http::Answer};
+use crate::load::http::Answer;
 
 /// The annotation that carries the number of a job.
 const RUN: &str = "example.com/run";
@@ -97,9 +97,4 @@ impl Pod {
     pub(super) fn number(&self) -> Option<usize> {
         self.metadata.annotations.get(RUN)?.as_str()?.rsplit_once('/')?.1.parse().ok()
     }
-}
-
-/// Returns the body of a job in Spark's REST protocol.
-pub(super) fn body(n: usize, namespace: &str) -> Bytes {
-    request(n, namespace)
 }

@@ -11,10 +11,10 @@ use tokio::{
 };
 
 use super::{
-    JOBS, cores, create_namespace,
+    JOBS, add_loop, cores, each,
     job::Job,
     lag::{self, Driver},
-    pods,
+    per_minute, pods,
     table::Table,
 };
 use crate::{
@@ -43,7 +43,7 @@ struct Applications {
 
 pub(super) async fn measure(bench: &Bench, kubernetes: &Kubernetes, table: &mut Table) -> anyhow::Result<()> {
     let client = kubernetes.client().await?;
-    create_namespace(&client, NAMESPACE).await?;
+    client.create_namespace(NAMESPACE).await?;
     let directory = tempfile::tempdir()?;
     let operator = Operator::start(kubernetes, directory.path(), NAMESPACE).await?;
     let measured = run(bench, kubernetes, client, &operator, table).await;
@@ -70,21 +70,18 @@ async fn run(
     let begun = Instant::now();
     let until_pod = of.at_width(cores..cores + jobs, cores).await?;
     let took = begun.elapsed();
-    let mut put = |measure, value| table.put(measure, Peer::Operator, value);
-    put(super::loop_rate(), jobs as f64 * 60.0 / took.as_secs_f64());
-    put(super::loop_p50(), until_pod.median());
-    put(super::loop_p99(), until_pod.quantile(0.99));
+    add_loop(table, Peer::Operator, jobs, took, &until_pod);
     until_idle(process).await?;
 
     let (cpu, servers, begun, peak) = (process.cpu_of_tree()?, kubernetes.cpu()?, Instant::now(), Peak::of(process));
     let (first, all) = (cores + jobs, cores + 2 * jobs);
     stream::iter(first..all).map(|n| of.create(n)).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
     let last = of.pods.last_of(jobs, |n| *n >= first).await?;
-    put(super::burst_rate(), jobs as f64 * 60.0 / (last - begun).as_secs_f64());
+    let mut put = |measure, value| table.put(measure, Peer::Operator, value);
+    put(super::burst_rate(), per_minute(jobs, last - begun));
     until_idle(process).await?;
-    let each = |time: Duration| time.as_secs_f64() * 1e3 / jobs as f64;
-    put(super::cpu_of_each(), each(process.cpu_of_tree()? - cpu));
-    put(super::cpu_of_servers(), each(kubernetes.cpu()? - servers));
+    put(super::cpu_of_each(), each(process.cpu_of_tree()? - cpu, jobs));
+    put(super::cpu_of_servers(), each(kubernetes.cpu()? - servers, jobs));
     put(super::peak_memory(), peak.stop());
 
     of.states.last_of(all, |(_, state)| state == "SUBMITTED").await?;

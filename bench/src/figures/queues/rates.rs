@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use futures::future::try_join_all;
 use hyper::header::HeaderValue;
+use sparkgate_testing::request::request;
 use tokio::time::sleep;
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
         accept::nowhere,
         access::api_key,
         launch::{NAMESPACES, prepared, until_created},
-        request::request,
     },
     gateway::Gateway,
     load::{

@@ -6,9 +6,10 @@ use anyhow::ensure;
 
 use futures::future::try_join_all;
 use hyper::body::Bytes;
+use sparkgate_testing::request::request;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::{figures::request::request, gateway::Gateway, load::http::Connection, samples::Samples};
+use crate::{gateway::Gateway, load::http::Connection, samples::Samples};
 
 const CLIENTS: usize = 16;
 /// Lists per second.
