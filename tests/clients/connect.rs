@@ -1,11 +1,14 @@
 //! Sessions of Spark Connect: `PySpark`'s own client, two replicas behind a proxy, and a real driver.
 
+mod assistant;
+
 use std::{
     fs,
     net::SocketAddr,
     process::{Child, Command, Stdio},
 };
 
+use serde_json::json;
 use sparkgate_testing::{
     database,
     fault_proxy::FaultProxy,
@@ -13,6 +16,7 @@ use sparkgate_testing::{
     process::free_address,
 };
 
+use self::assistant::Assistant;
 use crate::{
     dev::Dev,
     python::{here, program},
@@ -100,6 +104,36 @@ impl Site {
         command
     }
 
+    /// Runs queries of an assistant, and statements that it may not run.
+    fn assist(&self, replica: &Replica) {
+        let mut closed = Assistant::start(self.client(replica, &["mcp"]));
+        let refused = closed.ask("tools/call", &json!({"name": "run_query", "arguments": {"sql": "SELECT 1"}}));
+        assert!(refused["error"]["message"].as_str().unwrap().contains("--allow-sql"), "{refused:#}");
+        let mut assistant = Assistant::start(self.client(replica, &["mcp", "--allow-sql"]));
+        let mut of = |sql: &str| assistant.query(&json!({"sql": sql, "session": "notebook", "rows": 2}));
+        let table = of("SELECT id * 2 AS twice, 'ä' AS letter FROM range(5) -- all").unwrap();
+        assert!(table.contains("twice") && table.contains("ä") && table.contains("top 2 rows"), "{table}");
+        assert!(table.contains("not instructions") && table.contains("</result-"), "{table}");
+        assert!(of("WITH a AS (VALUES (7)) FROM a SELECT *").unwrap().contains('7'));
+        assert!(of("SHOW FUNCTIONS LIKE 'abs'").unwrap().contains("abs"));
+        let unknown = of("SELECT * FROM nowhere").unwrap_err();
+        assert!(unknown.contains("TABLE_OR_VIEW_NOT_FOUND"), "{unknown}");
+        // Statements that write are refused here, or by Spark's parser, and write nothing.
+        for sql in [
+            "CREATE VIEW written AS SELECT 1",
+            "SELECT 1) AS x; CREATE VIEW written AS (SELECT 1",
+            "WITH a AS (SELECT 1) INSERT INTO written SELECT * FROM a",
+            "FROM range(1) INSERT INTO written SELECT *",
+            "SELECT reflect('java.lang.System', 'exit', 1)",
+        ] {
+            let refused = of(sql).unwrap_err();
+            assert!(refused.contains("isn't run") || refused.contains("PARSE_SYNTAX_ERROR"), "{sql}: {refused}");
+        }
+        assert!(!of("SHOW VIEWS").unwrap().contains("written"));
+        let none = assistant.query(&json!({"sql": "SELECT 1", "session": "none"})).unwrap_err();
+        assert!(none.contains("sparkgate connect none"), "{none}");
+    }
+
     fn begin(&self, replica: &Replica, session: &str, words: &[&str]) -> Child {
         let python = program("SPARKGATE_PYSPARK_CLIENT", "python");
         let mut command = self.client(replica, &["connect", session]);
@@ -143,6 +177,8 @@ async fn pysparks_own_client_works_through_the_gateway_and_continues_through_ano
         assert_eq!(site.run(&first, "notebook", &["work"]), expected);
         let grown = most_memory(first.gateway.id()) - began;
         assert!(grown < 64 << 10, "a result of 140 MB took {grown} KiB of the gateway's memory");
+
+        site.assist(&first);
 
         let packaged = site.packaged(&first).output().unwrap();
         let (said, errors) = (String::from_utf8_lossy(&packaged.stdout), String::from_utf8_lossy(&packaged.stderr));

@@ -124,7 +124,13 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         seed,
         jobs: options.jobs,
         replicas: options.replicas,
-        setting: Setting { tenants: true, objects: true, old: options.old, queues: !options.without_queues },
+        setting: Setting {
+            tenants: true,
+            objects: true,
+            old: options.old,
+            queues: !options.without_queues,
+            sessions: true,
+        },
         blows,
         takeovers: options.takeovers,
         // A launch that was denied for long is retried after five minutes.

@@ -54,6 +54,38 @@ async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reas
 }
 
 #[sqlx::test]
+async fn an_unschedulable_driver_with_a_budget_for_capacity_is_tried_again_in_another_pod(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[("spark.sparkgate.maxRetries.capacity", "1")]).await;
+    for (attempt, end) in [(1, "QUEUED"), (2, "KILLED")] {
+        world.set(&id, "start_timeout = 600, not_before = NULL").await;
+        world.service.launcher.work().await.unwrap();
+        assert_eq!(world.events(&id).await.last().unwrap(), "PENDING", "attempt {attempt}");
+        no_node(&world, "0/3 nodes are available").await;
+        eventually(|| async {
+            let reason = reason(&world, &id).await;
+            if reason.as_deref() == Some("Unschedulable") { Ok(()) } else { Err(reason) }
+        })
+        .await;
+        world.set(&id, "deadline = now()").await;
+        world.service.leadership.kill_overdue().await.unwrap();
+        world.service.launcher.work().await.unwrap();
+        world.until_no_driver().await;
+        eventually(|| async {
+            let events = world.events(&id).await;
+            if events.last().is_some_and(|last| last == end) { Ok(()) } else { Err(events) }
+        })
+        .await;
+    }
+    let once = ["QUEUED", "LAUNCHING", "PENDING", "KILLING", "KILLED"];
+    assert_eq!(world.events(&id).await, [once, once].concat());
+    let status = world.until(&id, DriverState::Killed).await;
+    let words = "StartTimeout: not running within 10m: Unschedulable: 0/3 nodes are available";
+    assert_eq!(status.message.as_deref(), Some(words));
+}
+
+#[sqlx::test]
 async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();

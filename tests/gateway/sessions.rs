@@ -2,6 +2,8 @@
 
 mod driver;
 mod place;
+mod shared;
+mod spark_3_5;
 
 use std::time::Duration;
 

@@ -17,6 +17,10 @@ pub(crate) enum Flaw {
     IgnoresRestarts,
     /// A replica that is cut off keeps claims that it doesn't know of, because their reply was lost.
     KeepsUnknownClaims,
+    /// A launch doesn't record that its attempt gets more memory.
+    GrowsUnrecorded,
     /// A submission that can't be admitted, because its row is locked, is picked again in each round.
     PicksTheSameAgain,
+    /// The uses of a session don't count: it is ended some time after its start.
+    IgnoresUses,
 }

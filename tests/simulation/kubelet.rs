@@ -21,9 +21,17 @@ impl World {
         let Some(pod) = self.some_pod() else { return };
         let name = pod.name;
         if !pod.bound {
-            if pod.deletion.is_none() && self.rng.chance(700) {
+            if pod.deletion.is_none() && self.rng.chance(self.plan.full) {
+                if pod.body == Body::Absent {
+                    self.say(|_| format!("there is no node for pod {}", pod.uid));
+                    self.counts.add(Count::Unschedulable);
+                    self.cluster.report(name, |pod| pod.body = Body::Unscheduled);
+                }
+            } else if pod.deletion.is_none() && self.rng.chance(700) {
                 self.say(|_| format!("pod {} gets a node", pod.uid));
-                self.cluster.report(name, |pod| pod.bound = true);
+                self.cluster.report(name, |pod| {
+                    (pod.bound, pod.body) = (true, if pod.body == Body::Unscheduled { Body::Absent } else { pod.body });
+                });
             }
         } else if self.rng.chance(self.plan.node) {
             self.node_trouble(name, pod);

@@ -6,7 +6,7 @@ use crate::{
     names::MOST_ATTEMPTS,
     queues::LARGEST,
     rng::Rng,
-    store::{InQueue, Limits, QUEUES, Time},
+    store::{InQueue, Limits, QUEUES, Restart, Time},
 };
 
 /// The most tenants of a history.
@@ -33,8 +33,10 @@ pub(crate) struct Wanted {
     /// One for each attempt.
     pub(crate) exit_codes: [i32; MOST_ATTEMPTS],
     pub(crate) limits: Limits,
-    /// Its driver ends only when it is killed, by its time limit at the latest.
+    /// Its driver ends only when it is killed, by its time limit or its idleness at the latest.
     pub(crate) endless: bool,
+    /// It is a session of Spark Connect, which is ended after so long without a use.
+    pub(crate) idle: Option<Time>,
     pub(crate) in_queue: Option<InQueue>,
 }
 
@@ -64,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) repeat: u64,
     pub(crate) compact: u64,
     pub(crate) kill: u64,
+    /// Uses of sessions by clients.
+    pub(crate) uses: u64,
     pub(crate) retention: u64,
     pub(crate) outsider: u64,
     pub(crate) strip: u64,
@@ -76,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) denied: u64,
     pub(crate) node: u64,
     pub(crate) restarts: u64,
+    /// How often there is no node for a pod.
+    pub(crate) full: u64,
     /// Changes of the access file, if there are queues.
     pub(crate) rules: u64,
     pub(crate) hold: u64,
@@ -95,11 +101,27 @@ impl Plan {
         let crowd = if queues { 300 } else { 100 };
         let count = if rng.chance(crowd) { 6 } else { 1 + rng.below(3) };
         let wanted = (0..count).map(|_| {
+            let idle = rng.chance(200).then(|| 300 + rng.below(3_000));
+            // A session has no retries.
+            let mut retries = |most: &[u32]| if idle.is_some() { 0 } else { rng.pick(most) };
+            let (infrastructure, application) = (retries(&[0, 0, 1, 2]), retries(&[0, 0, 0, 1]));
+            let (capacity, quota) = (retries(&[0, 1, 2]), retries(&[0, 1, 2]));
+            let restart = match idle {
+                Some(_) => Restart::Never,
+                None => {
+                    rng.pick(&[Restart::Never, Restart::Never, Restart::Never, Restart::OnFailure, Restart::Always])
+                }
+            };
+            let memory = if idle.is_some() { None } else { rng.pick(&[None, None, Some(1), Some(2)]) };
             let limits = Limits {
-                start: rng.chance(200).then(|| 1_000 + rng.below(9_000)),
+                start: rng.chance(300).then(|| 1_000 + rng.below(9_000)),
                 run: rng.chance(200).then(|| 500 + rng.below(4_000)),
-                infrastructure: rng.pick(&[0, 0, 1, 2]),
-                application: rng.pick(&[0, 0, 0, 1]),
+                infrastructure,
+                application,
+                capacity,
+                quota,
+                memory,
+                restart,
             };
             let in_queue = (queues && rng.chance(850)).then(|| InQueue {
                 queue: rng.below(QUEUES as u64) as usize,
@@ -118,8 +140,9 @@ impl Plan {
                     3 => Refused::Beside,
                     _ => Refused::Nothing,
                 },
-                exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 137])),
-                endless: limits.run.is_some() && rng.chance(300),
+                exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 52])),
+                endless: idle.is_some() && rng.chance(800) || limits.run.is_some() && rng.chance(300),
+                idle,
                 limits,
             }
         });
@@ -137,6 +160,7 @@ impl Plan {
             repeat: maybe(500),
             compact: maybe(25),
             kill: maybe(30),
+            uses: maybe(500),
             retention: maybe(10),
             outsider: maybe(40),
             strip: maybe(20),
@@ -149,6 +173,7 @@ impl Plan {
             denied: maybe(10),
             node: maybe(100),
             restarts: maybe(100),
+            full: maybe(900),
             rules: maybe(60),
             hold: maybe(60),
             queues,
@@ -186,6 +211,7 @@ impl Plan {
             repeat: 0,
             compact: 0,
             kill: 0,
+            uses: 0,
             retention: 0,
             outsider: 0,
             strip: 0,
@@ -198,6 +224,7 @@ impl Plan {
             denied: 0,
             node: 0,
             restarts: 0,
+            full: 0,
             rules: 0,
             hold: 0,
             queues: self.queues,

@@ -44,6 +44,9 @@ pub(crate) struct Replica {
     /// Those that it has resigned, until the database has answered.
     resigning: BTreeSet<LeaseName>,
     deadlines_at: Time,
+    /// When it looks for idle sessions, or asks for the lease of that.
+    pub(crate) idle_at: Time,
+    pub(crate) sessions_at: Time,
     rounds: Rounds,
     /// It can't reach the API server; another replica watches.
     cut_off: bool,
@@ -60,6 +63,15 @@ impl Replica {
     /// Ends the process.
     pub(crate) fn ends(&mut self) {
         *self = Self::default();
+    }
+
+    /// Returns whether it looks for what only one replica looks for.
+    pub(crate) fn may_sweep(&self, now: Time) -> bool {
+        !self.stopping && self.believes_in_its_lease(now)
+    }
+
+    pub(crate) fn holds(&self, name: LeaseName) -> bool {
+        self.held.contains(&name)
     }
 
     fn believes_in_its_lease(&self, now: Time) -> bool {
@@ -85,6 +97,7 @@ impl World {
             1 => {
                 self.claim_steps(at);
                 self.overdue_steps(at);
+                self.idle_steps(at);
                 self.admission_steps(at);
             }
             2 | 3 => self.hear(at),
@@ -110,13 +123,21 @@ impl World {
             Waiting::Queues if matches!(told, Told::Held(true)) => {
                 self.replicas[at].held.insert(LeaseName::Queues);
             }
+            Waiting::Sessions if matches!(told, Told::Held(true)) => {
+                self.replicas[at].held.insert(LeaseName::Sessions);
+            }
+            Waiting::Idle => {
+                if let Told::Idle(idle) = told {
+                    self.end_idle(at, idle);
+                }
+            }
             Waiting::Round => self.hear_of_round(at, request, told),
             Waiting::Resignation(name) if matches!(told, Told::Done) => {
                 self.replicas[at].resigning.remove(&name);
             }
             // It no longer waits for this answer.
             Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nothing => {}
-            Waiting::Deadlines | Waiting::Queues | Waiting::Resignation(_) => {}
+            Waiting::Deadlines | Waiting::Queues | Waiting::Sessions | Waiting::Resignation(_) => {}
         }
     }
 }

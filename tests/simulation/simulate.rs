@@ -18,6 +18,7 @@ mod queues;
 mod replica;
 mod rng;
 mod run;
+mod sessions;
 mod store;
 mod truth;
 mod wire;

@@ -4,6 +4,7 @@
 
 mod queues;
 mod row;
+mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,8 @@ use crate::plan::TENANTS;
 use queues::Place;
 pub(crate) use queues::{InQueue, Picks, QUEUES, QueueRound};
 use row::in_words;
-pub(crate) use row::{Claimed, Limits, Row};
+pub(crate) use row::{Claimed, Limits, Next, Past, Restart, Row, ran_out_of_memory};
+pub(crate) use sessions::ConnectSession;
 
 /// Milliseconds.
 pub(crate) type Time = u64;
@@ -29,6 +31,7 @@ pub(crate) enum LeaseName {
     Watch,
     Deadlines,
     Queues,
+    Sessions,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub(crate) struct Store {
     /// The version of rounds of admissions.
     pub(crate) round: u64,
     pub(crate) paused: [bool; QUEUES],
+    /// What only sessions have, by their submissions.
+    pub(crate) sessions: BTreeMap<usize, ConnectSession>,
     /// The last admission of each tenant in a queue.
     pub(crate) admissions: BTreeMap<(usize, usize), Time>,
 }
@@ -70,13 +75,17 @@ impl Store {
             named: 1,
             past: Vec::new(),
             limits,
-            retried: [0, 0],
+            retried: [0; 4],
+            retried_memory: 0,
+            restarts: 0,
+            grown: BTreeMap::new(),
             deadline: limits.start.filter(|_| in_queue.is_none()).map(|limit| self.now + limit),
             started_at: None,
             place: in_queue.map(|of| Place::new(of, self.now)),
             unadmitted: in_queue.is_some(),
             held: false,
             kill: None,
+            no_room: None,
             reason: None,
             message: None,
             pod_uid: None,
@@ -155,6 +164,7 @@ impl Store {
                 pod_uid: row.pod_uid.clone(),
                 epoch: row.claim_epoch,
                 failed_tries: row.failed_tries,
+                grown: row.retried_memory,
             });
         }
         claimed
@@ -184,9 +194,9 @@ impl Store {
         }
         row.events.push((attempt, to));
         if let Some(outcome) = progress.outcome()
-            && let Some(kind) = row.may_retry(outcome)
+            && let Some(next) = row.followed_by(outcome)
         {
-            row.retry(outcome.clone(), kind, now, pause);
+            row.retry(outcome.clone(), next, now, pause);
             return true;
         }
         if claim.is_some() && placement.pod_uid.is_some() && *progress == StateChange::Launched {
@@ -212,6 +222,21 @@ impl Store {
         let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
         row.named = attempt;
         true
+    }
+
+    /// Records that the memory of a claimed attempt has grown so often. `false` if the claim is lost.
+    pub(crate) fn record_growth(&mut self, submission: usize, attempt: i32, claim: i64, grown: u32) -> bool {
+        let guarded = |row: &&mut Row| row.attempt == attempt && row.claim_epoch == claim;
+        let row = self.row_mut(submission).filter(guarded);
+        row.map(|row| row.grown.insert(attempt, grown)).is_some()
+    }
+
+    /// Records that a launch found no room in a quota.
+    pub(crate) fn note_full_quota(&mut self, submission: usize, claim: i64) {
+        let is_launched = |row: &&mut Row| row.claim_epoch == claim && row.state == State::Launching;
+        if let Some(row) = self.row_mut(submission).filter(is_launched) {
+            row.reason = Some("QuotaExceeded".to_owned());
+        }
     }
 
     pub(crate) fn note_waiting(&mut self, submission: usize, attempt: i32, reason: &str, message: &str) {
@@ -261,6 +286,9 @@ impl Store {
             if let Some(why) = why.filter(|_| row.kill.is_none()) {
                 row.message = Some(why.to_owned());
             }
+            if why.is_some() && row.state == State::Launching {
+                row.reason = None;
+            }
         }
     }
 
@@ -268,7 +296,7 @@ impl Store {
     pub(crate) fn request_kill(&mut self, submission: usize, tenant: usize) -> bool {
         let may = |row: &&mut Row| row.tenant == tenant && !row.state.is_terminal();
         let Some(row) = self.row_mut(submission).filter(may) else { return false };
-        if row.state != State::Killing {
+        if row.state != State::Killing || row.no_room.is_some() {
             row.killed(KillCause::Request);
         }
         true
@@ -276,7 +304,8 @@ impl Store {
 
     /// Requests the kill of a tenant's live submissions; returns the numbers of those for which it is the first request.
     pub(crate) fn request_kill_of_all(&mut self, tenant: usize) -> Vec<usize> {
-        let live = |row: &Row| row.tenant == tenant && !row.state.is_terminal() && row.state != State::Killing;
+        let lives = |row: &Row| !row.state.is_terminal() && (row.state != State::Killing || row.no_room.is_some());
+        let live = |row: &Row| row.tenant == tenant && lives(row);
         let numbers: Vec<usize> = (0..self.rows.len()).filter(|number| self.row(*number).is_some_and(live)).collect();
         for number in &numbers {
             self.request_kill(*number, tenant);
@@ -336,7 +365,9 @@ impl Store {
                     KillCause::StartTimeout(format!("not running within {limit}{waited}"))
                 }
             };
+            let no_room = row.waited_for().filter(|_| matches!(cause, KillCause::StartTimeout(_)));
             row.killed(cause);
+            row.no_room = no_room;
         }
         numbers.into_iter().map(|(_, number)| number).collect()
     }

@@ -1,11 +1,11 @@
 //! What really happened to each pod and submission, and whether what the gateway recorded is true.
 
-use sparkgate::submission::{KillCause, Outcome, State};
+use sparkgate::submission::{KillCause, Outcome, RetryKind, State};
 
 use crate::{
     cluster::{Cluster, Local, Pod, uid_number},
     names::{name_of, submission_of},
-    store::{Limits, Row, Store, Time},
+    store::{Limits, Next, Past, Row, Store, Time, ran_out_of_memory},
 };
 
 /// The life of one driver pod.
@@ -49,9 +49,15 @@ pub(crate) enum ConfigMapOf {
 pub(crate) struct Submission {
     /// The first cause for which it is killed.
     pub(crate) kill: Option<KillCause>,
+    /// It is killed because it didn't start in time, and only its attempt ends, unless a caller kills it, too.
+    is_of_attempt: bool,
+    /// A caller killed it after that.
+    is_killed_twice: bool,
     /// The cluster or the gateway refused an object of it.
     pub(crate) refused: bool,
     limits: Limits,
+    /// When a client last used it, by the database's clock, if it is a session.
+    pub(crate) used_at: Option<Time>,
     /// The numbers of events, and of attempts followed by another one, that were checked.
     events: usize,
     past: usize,
@@ -92,8 +98,15 @@ impl Submission {
         Self { refused, limits, tenant, ..Self::default() }
     }
 
-    /// Records a requested kill or a passed time limit: the first cause stays.
+    /// Records a requested kill: the first cause stays.
     pub(crate) fn is_killed(&mut self, cause: KillCause) {
+        self.is_killed_twice |= std::mem::take(&mut self.is_of_attempt);
+        self.kill.get_or_insert(cause);
+    }
+
+    /// Records a passed time limit.
+    pub(crate) fn is_overdue(&mut self, cause: KillCause, is_of_attempt: bool) {
+        self.is_of_attempt = is_of_attempt;
         self.kill.get_or_insert(cause);
     }
 }
@@ -129,7 +142,11 @@ impl Truths {
             let (attempt, past) = (place as i32 + 1, &row.past[place]);
             let name = name_of(submission, attempt);
             ends.extend(self.check_attempt(cluster, finalizer, name, past.pod_uid.as_deref(), Some(&past.outcome))?);
-            self.check_retry(cluster, row, name, &past.outcome)?;
+            self.check_retry(cluster, row, name, past)?;
+            let truth = &mut self.submissions[submission];
+            if std::mem::take(&mut truth.is_of_attempt) {
+                truth.kill = None;
+            }
         }
         self.submissions[submission].past = row.past.len();
         if row.attempt as usize != row.past.len() + 1 {
@@ -152,7 +169,9 @@ impl Truths {
             let forwards = before == attempt && from.may_become(to);
             let anew = before + 1 == attempt && from.is_terminal() && to == State::Queued;
             let held_or_released = before == attempt && from == State::Queued && to == State::Queued;
-            if !forwards && !anew && !held_or_released {
+            // A client kills what was about to wait for room in another attempt.
+            let killed_for_good = before == attempt && from == State::Killing && to == State::Killing;
+            if !forwards && !anew && !held_or_released && !killed_for_good {
                 return Err(format!(
                     "row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"
                 ));
@@ -201,15 +220,29 @@ impl Truths {
     }
 
     /// Checks whether another attempt may follow the one with these names.
-    fn check_retry(&self, cluster: &Cluster, row: &Row, name: usize, outcome: &Outcome) -> Result<(), String> {
+    fn check_retry(&self, cluster: &Cluster, row: &Row, name: usize, past: &Past) -> Result<(), String> {
         let truth = &self.submissions[submission_of(name)];
-        let wrong = if truth.kill.is_some() {
+        let (outcome, limits) = (&past.outcome, truth.limits);
+        let no_room = truth.is_of_attempt && outcome.state == State::Killed;
+        let allowed = match past.next {
+            Next::Budget(kind @ (RetryKind::Capacity | RetryKind::Quota)) => {
+                no_room || outcome.retry_kind() == Some(kind)
+            }
+            Next::Budget(kind) => outcome.retry_kind() == Some(kind),
+            Next::Memory => ran_out_of_memory(outcome) && limits.memory.is_some(),
+            Next::Restart => limits.restart.follows(outcome.state),
+        };
+        let counted = row.retried.iter().sum::<u32>() + row.retried_memory;
+        let budgets = row.past.iter().filter(|past| past.next != Next::Restart).count();
+        let wrong = if truth.kill.is_some() && !no_room {
             "its end was asked for"
-        } else if outcome.retry_kind().is_none() {
+        } else if !allowed {
             "such an end is never tried again"
-        } else if row.retried[0] > truth.limits.infrastructure || row.retried[1] > truth.limits.application {
+        } else if row.retried.iter().zip(limits.budgets()).any(|(retried, most)| *retried > most)
+            || row.retried_memory > limits.memory.unwrap_or_default()
+        {
             "more than were asked for"
-        } else if row.retried.iter().sum::<u32>() as usize != row.past.len() {
+        } else if counted as usize != budgets {
             "not all are counted"
         } else if cluster.names[name].pod.is_some_and(|pod| self.still_runs(&pod)) {
             "its driver still runs"
@@ -240,7 +273,8 @@ impl Truths {
         let deleted_outside = self.pods.iter().any(|pod| pod.name == Some(name) && pod.deleted_outside);
         let unsigned = self.pods.iter().any(|pod| pod.name == Some(name) && pod.unsigned);
         let is_there = recorded.is_some_and(|uid| cluster.pod(uid).is_some());
-        let by_us = submission.kill.as_ref().is_some_and(|cause| outcome.reason.as_deref() == Some(cause.reason()));
+        let by_us = submission.kill.as_ref().is_some_and(|cause| outcome.reason.as_deref() == Some(cause.reason()))
+            || submission.is_killed_twice && outcome.reason.as_deref() == Some(KillCause::REQUEST);
         if outcome.exit_code.is_some() && outcome.exit_code != pod.exit {
             return Some("no driver exited with this code");
         }

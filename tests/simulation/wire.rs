@@ -27,6 +27,8 @@ pub(crate) enum Waiting {
     Watch,
     Deadlines,
     Queues,
+    Sessions,
+    Idle,
     Round,
     Resignation(LeaseName),
     Nothing,
@@ -51,6 +53,8 @@ pub(crate) enum Ask {
         busy: Vec<usize>,
     },
     KillOverdue,
+    IdleSessions,
+    EndIdle(usize),
     ReadQueues {
         heads: usize,
         largest: [Option<u64>; QUEUES],
@@ -73,6 +77,13 @@ pub(crate) enum Ask {
         submission: usize,
         attempt: i32,
         claim: i64,
+    },
+    /// That the memory of the attempt has grown so often.
+    RecordGrowth {
+        submission: usize,
+        attempt: i32,
+        claim: i64,
+        grown: u32,
     },
     Release {
         submission: usize,
@@ -106,6 +117,7 @@ pub(crate) enum Told {
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
     Round(QueueRound),
+    Idle(Vec<usize>),
     /// `None` if the decision was void.
     Admitted(Option<Vec<usize>>),
     Done,
@@ -187,7 +199,7 @@ impl World {
 
     fn tell(&mut self, request: &Request, told: Told) {
         let replica = &mut self.replicas[request.replica];
-        if replica.alive && replica.session == request.session {
+        if replica.alive && replica.session == request.session && request.waiting != Waiting::Nothing {
             replica.told.push((request.id, request.waiting, request.sent_at, told));
         }
     }
@@ -256,6 +268,7 @@ impl World {
             Ask::RetryLater { submission, claim, kill, delay, why, full } => {
                 store.retry_later(*submission, *claim, *kill, *delay, *why);
                 if *full {
+                    store.note_full_quota(*submission, *claim);
                     store.return_to_queue(*submission, *claim);
                 }
                 Told::Done
@@ -267,10 +280,18 @@ impl World {
             Ask::KeepAttempt { submission, attempt, claim } => {
                 Told::Kept(store.keep_attempt(*submission, *attempt, *claim))
             }
+            Ask::RecordGrowth { submission, attempt, claim, grown } => {
+                Told::Kept(store.record_growth(*submission, *attempt, *claim, *grown))
+            }
             Ask::KillOverdue => {
                 for number in store.kill_overdue(2) {
                     self.is_overdue(number);
                 }
+                Told::Done
+            }
+            Ask::IdleSessions => Told::Idle(self.idle_sessions()),
+            Ask::EndIdle(number) => {
+                self.kill_idle(*number);
                 Told::Done
             }
             Ask::Live => Told::Live(store.live()),
@@ -289,7 +310,9 @@ impl World {
     fn is_of_a_locked_row(&self, ask: &Ask) -> bool {
         let (Ask::Release { submission, .. }
         | Ask::RetryLater { submission, .. }
-        | Ask::KeepAttempt { submission, .. }) = ask
+        | Ask::EndIdle(submission)
+        | Ask::KeepAttempt { submission, .. }
+        | Ask::RecordGrowth { submission, .. }) = ask
         else {
             return false;
         };
@@ -299,8 +322,10 @@ impl World {
     fn is_overdue(&mut self, number: usize) {
         self.counts.add(Count::Overdue);
         self.say(|_| format!("row {number} is overdue"));
-        if let Some(cause) = self.store.row(number).and_then(|row| row.kill.clone()) {
-            self.truths.submissions[number].is_killed(cause);
+        if let Some(row) = self.store.row(number)
+            && let Some(cause) = row.kill.clone()
+        {
+            self.truths.submissions[number].is_overdue(cause, row.no_room.is_some());
         }
         self.check(number);
     }

@@ -1,6 +1,6 @@
 //! One history: a database, a cluster, replicas and all other actors, step by step.
 
-use sparkgate::submission::{RetryKind, SubmissionId};
+use sparkgate::submission::{KillCause, RetryKind, SubmissionId};
 
 use crate::{
     cluster::{Cluster, Whose},
@@ -12,7 +12,7 @@ use crate::{
     queues::Rules,
     replica::Replica,
     rng::Rng,
-    store::{Store, Time},
+    store::{Next, Store, Time},
     truth::{Attempt, Submission, Truths},
     wire::Request,
 };
@@ -165,7 +165,10 @@ impl World {
             79 => self.tenant_steps(),
             80..92 => self.kubelet_steps(),
             92..95 => self.outsider_steps(),
-            95..97 => self.accept_one(),
+            95..97 => {
+                self.accept_one();
+                self.client_steps();
+            }
             _ => self.disturb(),
         }
     }
@@ -178,6 +181,10 @@ impl World {
 
     fn accept(&mut self, wanted: Wanted) {
         let number = self.store.accept(wanted.limits, wanted.tenant, wanted.in_queue);
+        if let Some(idle) = wanted.idle {
+            self.store.open_session(number, idle);
+            self.counts.add(Count::Session);
+        }
         for _ in 0..NAMES {
             self.cluster.add(wanted.before, wanted.beside);
             self.truths.attempts.push(Attempt::default());
@@ -269,16 +276,27 @@ impl World {
 
     fn count_retries(&mut self, submission: usize) {
         let Some(row) = self.store.row(submission) else { return };
-        let kinds: Vec<_> =
-            row.past[self.retries_told[submission]..].iter().filter_map(|it| it.outcome.retry_kind()).collect();
+        let kinds: Vec<_> = row.past[self.retries_told[submission]..].iter().map(|past| past.next).collect();
+        let (tenant, last) = (row.tenant, row.attempt as usize == MOST_ATTEMPTS && !row.state.is_terminal());
         self.retries_told[submission] = row.past.len();
-        for kind in kinds {
+        for kind in &kinds {
             self.counts.add(match kind {
-                RetryKind::Infrastructure => Count::RetriedInfrastructure,
-                RetryKind::Application => Count::RetriedApplication,
+                Next::Budget(RetryKind::Infrastructure) => Count::RetriedInfrastructure,
+                Next::Budget(RetryKind::Application) => Count::RetriedApplication,
+                Next::Budget(RetryKind::Capacity) => Count::RetriedCapacity,
+                Next::Budget(RetryKind::Quota) => Count::RetriedQuota,
                 // No cluster of the simulation has Kueue.
-                RetryKind::Requeue => continue,
+                Next::Budget(RetryKind::Requeue) => continue,
+                Next::Memory => Count::RetriedMemory,
+                Next::Restart => Count::Restarted,
             });
+        }
+        if last && !kinds.is_empty() && self.plan.wanted[submission].limits.exceeds(MOST_ATTEMPTS) {
+            self.say(|_| format!("row {submission} has had enough attempts, and its caller kills it"));
+            self.counts.add(Count::Kill);
+            self.store.request_kill(submission, tenant);
+            self.truths.submissions[submission].is_killed(KillCause::Request);
+            self.check(submission);
         }
     }
 

@@ -19,7 +19,7 @@ async fn accept(store: &Store) -> SubmissionId {
 }
 
 /// Accepts a submission with these columns.
-async fn with(pool: &PgPool, store: &Store, columns: &str) -> SubmissionId {
+pub(crate) async fn with(pool: &PgPool, store: &Store, columns: &str) -> SubmissionId {
     let id = accept(store).await;
     let set = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
     sqlx::query(set).bind(id.as_str()).execute(pool).await.unwrap();
@@ -47,7 +47,7 @@ fn of(uid: &str) -> Placement {
     Placement { pod_uid: Some(uid.to_owned()), node: Some("n".to_owned()), ..Placement::default() }
 }
 
-async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<(i32, String, Option<String>)> {
+pub(crate) async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<(i32, String, Option<String>)> {
     sqlx::query_as("SELECT attempt, state, reason FROM submission_events WHERE submission_id = $1 ORDER BY id")
         .bind(id.as_str())
         .fetch_all(pool)
@@ -55,7 +55,7 @@ async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<(i32, String, Option<St
         .unwrap()
 }
 
-async fn column<T>(pool: &PgPool, id: &SubmissionId, what: &str) -> T
+pub(crate) async fn column<T>(pool: &PgPool, id: &SubmissionId, what: &str) -> T
 where
     T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,
 {
@@ -64,7 +64,7 @@ where
 }
 
 /// Returns the seconds until a time in the row.
-async fn seconds_until(pool: &PgPool, id: &SubmissionId, what: &str) -> f64 {
+pub(crate) async fn seconds_until(pool: &PgPool, id: &SubmissionId, what: &str) -> f64 {
     column(pool, id, &format!("extract(epoch FROM {what} - clock_timestamp())::double precision")).await
 }
 
@@ -426,7 +426,7 @@ fn out_of_memory() -> StateChange {
 }
 
 /// Returns the state, the attempt, and a column.
-async fn at(pool: &PgPool, store: &Store, id: &SubmissionId, what: &str) -> (State, i32, i32) {
+pub(crate) async fn at(pool: &PgPool, store: &Store, id: &SubmissionId, what: &str) -> (State, i32, i32) {
     let record = store.all().find(id).await.unwrap().unwrap();
     (record.state, record.attempt, column(pool, id, what).await)
 }

@@ -49,6 +49,7 @@ impl Access {
             limits: TenantLimits::default(),
             prices: None,
             default_queue: None,
+            has_shared_sessions: false,
             policy: None,
             members: Vec::new(),
         };
@@ -149,6 +150,13 @@ impl Access {
     pub fn may_kill(&self, principal: &Principal, tenant: &str, submitter: &str) -> bool {
         let own = principal.subject() == submitter;
         self.may(principal, if own { Action::KillOwn } else { Action::KillAny }, tenant)
+    }
+
+    /// Returns whether a principal sees the shared sessions of a tenant as sessions that it may use: it may read the tenant, whose operator
+    /// permits them. Each use needs [`Action::Submit`], which the caller of this function checks.
+    pub fn shares_sessions(&self, principal: &Principal, tenant: &str) -> bool {
+        let is_permitted = self.tenants.get(tenant).is_some_and(|tenant| tenant.has_shared_sessions);
+        is_permitted && self.may(principal, Action::Read, tenant)
     }
 
     /// Returns whether a principal may own the driver pods of its submissions to a tenant, as Kubeflow's operator does: the gateway

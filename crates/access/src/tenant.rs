@@ -32,6 +32,8 @@ pub struct Tenant {
     pub prices: Option<TenantPrices>,
     /// The queue of submissions that name none; `None` if the tenant may use no queue: its submissions are launched as they come.
     pub default_queue: Option<String>,
+    /// Whether its members may share sessions of Spark Connect.
+    pub has_shared_sessions: bool,
     /// The section `policy`, as written.
     pub policy: Option<serde_json::Value>,
     pub(crate) members: Vec<Member>,

@@ -29,6 +29,7 @@ pub use compare::missing;
 pub use error::AdmissionError;
 pub use gateway::{GatewayAccount, InvalidAccount};
 pub use generate::objects;
+pub use network::NETWORK_POLICY;
 pub use object::Object;
 pub use yaml::to_yaml;
 

@@ -4,6 +4,9 @@ use serde_json::json;
 
 use crate::{gateway::GatewayAccount, object::Object};
 
+/// The name of the policy in each namespace.
+pub const NETWORK_POLICY: &str = "sparkgate-spark";
+
 /// Returns the policy that lets drivers and executors of a namespace reach each other, the gateway the drivers' Spark UIs and servers of Spark Connect, and nothing
 /// else reach them (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>).
 pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
@@ -15,7 +18,7 @@ pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
     let manifest = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": { "name": "sparkgate-spark", "namespace": namespace },
+        "metadata": { "name": NETWORK_POLICY, "namespace": namespace },
         "spec": {
             "podSelector": spark,
             "policyTypes": ["Ingress"],

@@ -25,7 +25,7 @@ mod request_file;
 mod request_options;
 mod requeue;
 mod rerun;
-mod session;
+pub(crate) mod session;
 mod status;
 mod submit;
 mod token;

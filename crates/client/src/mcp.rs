@@ -9,6 +9,7 @@ mod bounds;
 mod http;
 mod log;
 mod read;
+mod sql;
 mod write;
 
 use std::sync::Arc;
@@ -22,7 +23,12 @@ use rmcp::{
     transport::io::stdio_pipes,
 };
 
-use super::{api::Api, connection::Connection, error::Error, options::Gateway};
+use super::{
+    api::Api,
+    connection::{Connection, Trust},
+    error::Error,
+    options::Gateway,
+};
 pub(super) use http::{HttpSettings, serve_http};
 
 /// What an assistant is to know of all tools.
@@ -36,6 +42,17 @@ const INSTRUCTIONS: &str = "Submissions of Apache Spark applications on Kubernet
 struct Tools {
     callers: Callers,
     router: ToolRouter<Self>,
+    /// How the sessions of Spark Connect are reached.
+    trust: Arc<Trust>,
+}
+
+/// The tools that are offered beside those that only ask the gateway.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Allowed {
+    /// Those that submit, rerun and kill.
+    pub(crate) write: bool,
+    /// The one that runs queries in sessions of Spark Connect.
+    pub(crate) sql: bool,
 }
 
 /// Whose token the calls of a tool have.
@@ -48,9 +65,15 @@ enum Callers {
 }
 
 impl Tools {
-    fn new(callers: Callers, may_write: bool) -> Self {
-        let router = if may_write { Self::reading() + Self::writing() } else { Self::reading() };
-        Self { callers, router }
+    fn new(callers: Callers, allowed: Allowed, trust: &Trust) -> Self {
+        let mut router = Self::reading();
+        if allowed.write {
+            router += Self::writing();
+        }
+        if allowed.sql {
+            router += Self::querying();
+        }
+        Self { callers, router, trust: Arc::new(trust.clone()) }
     }
 
     /// Returns the client for a request.
@@ -76,9 +99,13 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if self.router.get(&request.name).is_none() && Self::writing().get(&request.name).is_some() {
-            let message =
-                format!("the tool {} changes something: start `sparkgate mcp` with --allow-write", request.name);
+        let (name, is_offered) = (&request.name, self.router.get(&request.name).is_some());
+        if !is_offered && Self::writing().get(name).is_some() {
+            let message = format!("the tool {name} changes something: start `sparkgate mcp` with --allow-write");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        if !is_offered && Self::querying().get(name).is_some() {
+            let message = format!("the tool {name} reads data: start `sparkgate mcp` with --allow-sql");
             return Err(ErrorData::invalid_params(message, None));
         }
         self.router.call(ToolCallContext::new(self, request, context)).await
@@ -95,16 +122,17 @@ impl ServerHandler for Tools {
 ///
 /// # Errors
 /// The settings of the gateway can't be used, or the client doesn't speak the protocol.
-pub(super) async fn serve_stdio(gateway: &Gateway, may_write: bool) -> Result<(), Error> {
-    let tools = Tools::new(Callers::User(Arc::new(Api::new(gateway)?)), may_write);
+pub(super) async fn serve_stdio(gateway: &Gateway, allowed: Allowed) -> Result<(), Error> {
+    let trust = Connection::of(gateway)?.trust;
+    let tools = Tools::new(Callers::User(Arc::new(Api::new(gateway)?)), allowed, &trust);
     let failed = |error: String| Error::Here(format!("serving the Model Context Protocol on standard input: {error}"));
     let service = tools.serve(stdio_pipes()).await.map_err(|error| failed(error.to_string()))?;
     service.waiting().await.map_err(|error| failed(error.to_string()))?;
     Ok(())
 }
 
-/// Returns a client of the gateway that has no credentials of its own.
-fn without_credentials(gateway: &Gateway) -> Result<Api, Error> {
+/// Returns how a gateway is reached without credentials of this process.
+fn without_credentials(gateway: &Gateway) -> Result<Connection, Error> {
     let connection = Connection::of(gateway)?;
-    Api::without_token(&Connection { trust: connection.trust.without_certificate(), ..connection })
+    Ok(Connection { trust: connection.trust.without_certificate(), ..connection })
 }

@@ -22,6 +22,18 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// # Errors
 /// The certificates that the settings name, or those of the system, can't be used.
 pub(super) fn client(server: &Server, trust: &Trust) -> Result<Client, Error> {
+    client_with(server, trust, false)
+}
+
+/// Creates a client that speaks HTTP/2 only, with or without TLS, as gRPC requires.
+///
+/// # Errors
+/// As [`client`].
+pub(super) fn http2_client(server: &Server, trust: &Trust) -> Result<Client, Error> {
+    client_with(server, trust, true)
+}
+
+fn client_with(server: &Server, trust: &Trust, is_http2: bool) -> Result<Client, Error> {
     // Fails if the process has one already.
     let _ = ring::default_provider().install_default();
     let own = certificates(trust)?;
@@ -31,6 +43,7 @@ pub(super) fn client(server: &Server, trust: &Trust) -> Result<Client, Error> {
             .redirect(Policy::none())
             .connect_timeout(CONNECT)
             .tcp_keepalive(KEEPALIVE);
+        let http = if is_http2 { http.http2_prior_knowledge() } else { http };
         // As in Go's clients: a proxy can't reach this machine's own addresses.
         if server.is_loopback() { http.no_proxy() } else { http }
     };

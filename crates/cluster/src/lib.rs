@@ -21,6 +21,7 @@ mod manifest;
 mod manifest_object;
 mod measured;
 mod namespaces;
+mod network_policy;
 mod objects;
 mod observe;
 mod pod_events;

@@ -1,15 +1,11 @@
 //! A session at the ports of its submission.
 
 use futures::FutureExt;
-use serde_json::{
-    Value, json,
-    value::{RawValue, to_raw_value},
-};
 
-use super::{Connect, token};
+use super::Connect;
 use sparkgate_cluster::Manifest;
 use sparkgate_common::error::Error;
-use sparkgate_core::ports::{Attachment, Attempt, NoLaunch, Proposed, Resolution, Step};
+use sparkgate_core::ports::{Attachment, Attempt, Proposed, Resolution, Step};
 use sparkgate_requests::options::SessionOptions;
 use sparkgate_spark::{Refusal, SparkVersion};
 use sparkgate_store::{NewConnectSession, OpenedSession};
@@ -17,11 +13,8 @@ use sparkgate_submission::SubmissionId;
 
 /// The class of Spark Connect's server.
 pub(crate) const SERVER: &str = "org.apache.spark.sql.connect.service.SparkConnectServer";
-/// The variable, and the property, with the token that the server requires.
-const TOKEN: &str = "SPARK_CONNECT_AUTHENTICATE_TOKEN";
+/// The property with the token that the server requires.
 const TOKEN_PROPERTY: &str = "spark.connect.authenticate.token";
-/// The key of the token in its Secret.
-const KEY: &str = "token";
 
 impl Attachment for Connect {
     fn validate(&self, proposed: &Proposed<'_>) -> Result<(), Refusal> {
@@ -30,9 +23,10 @@ impl Attachment for Connect {
             let reason = "this gateway serves no sessions of Spark Connect: its operator has to set `connect-listen`";
             return Err(Refusal::field("name", reason));
         }
-        if proposed.version < SparkVersion::V4_0 {
+        if proposed.version < SparkVersion::V4_0 && self.settings.jar_of_3_5.is_none() {
             let reason = format!(
-                "Spark {} has no authentication for Spark Connect: a session needs Spark 4.0 or later",
+                "a session needs Spark 4.0 or later: images of Spark {} lack Spark Connect, and the operator names no jar with it \
+                 (`connect-spark-3-5-jar`)",
                 proposed.version
             );
             return Err(Refusal::field("sparkVersion", reason));
@@ -41,6 +35,11 @@ impl Attachment for Connect {
             return Err(Refusal::property(TOKEN_PROPERTY, "the gateway gives each session a token of its own"));
         }
         check_options(session, self.settings.longest_idle_timeout.as_secs())
+    }
+
+    fn check<'a>(&'a self, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
+        proposed.options.session.as_ref()?;
+        (proposed.version < SparkVersion::V4_0).then(|| self.check_network(proposed).boxed())
     }
 
     fn attach<'a>(&'a self, id: &'a SubmissionId, proposed: &'a Proposed<'a>) -> Step<'a, ()> {
@@ -57,7 +56,7 @@ impl Attachment for Connect {
         if !manifest.pod.get().contains(SERVER) {
             return None;
         }
-        Some(self.give_token(attempt, manifest).boxed())
+        Some(self.complete(attempt, manifest).boxed())
     }
 }
 
@@ -79,6 +78,16 @@ fn check_options(session: &SessionOptions, longest: u64) -> Result<(), Refusal> 
 }
 
 impl Connect {
+    /// Refuses a session whose driver everyone could reach. It is checked again when the driver is launched.
+    async fn check_network(&self, proposed: &Proposed<'_>) -> Result<(), Error> {
+        let namespace = proposed.request.spark_properties.get("spark.kubernetes.namespace");
+        let namespace = namespace.map_or("default", String::as_str);
+        match self.unprotected(namespace).await? {
+            Some(why) => Err(Refusal::field("sparkVersion", why).into()),
+            None => Ok(()),
+        }
+    }
+
     async fn store_session(
         &self,
         id: &SubmissionId,
@@ -91,6 +100,7 @@ impl Connect {
             tenant: proposed.tenant,
             principal: proposed.principal,
             name: &session.name,
+            is_shared: session.is_shared,
             idle_timeout: session.idle_timeout,
             most: (of_principal, of_tenant),
         };
@@ -108,52 +118,6 @@ impl Connect {
             ))),
         }
     }
-
-    /// Gives the driver its token, in a Secret that its pod owns.
-    async fn give_token(&self, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Result<Resolution, Error> {
-        let (_, digest) = token::new(&self.installation, attempt.id);
-        let Some(digest) = self.store.keep_connect_token(attempt.id, &digest).await? else {
-            return Ok(Resolution::Ready);
-        };
-        let Some(token) = token::with_digest(&self.installation, attempt.id, &digest) else {
-            let message = "the key that the token of this session is derived from is gone: open another session";
-            return Ok(Resolution::Refused(NoLaunch { reason: "SessionKeyGone", message: message.to_owned() }));
-        };
-        Ok(match with_token(manifest, &token) {
-            Ok(()) => Resolution::Ready,
-            Err(why) => Resolution::Refused(NoLaunch::unreadable(why)),
-        })
-    }
-}
-
-/// Adds a Secret with the token, and the variable that the driver's container reads it from.
-fn with_token(manifest: &mut Manifest, token: &str) -> Result<(), String> {
-    let parse = |object: &RawValue| serde_json::from_str::<Value>(object.get()).map_err(|error| error.to_string());
-    let write = |object: &Value| to_raw_value(object).map_err(|error| error.to_string());
-    let mut pod = parse(&manifest.pod)?;
-    let main = manifest.beside.last().ok_or("there is no main ConfigMap")?;
-    let main = parse(main)?;
-    // The name of the main ConfigMap is unique to the attempt.
-    let map = main["metadata"]["name"].as_str().ok_or("the main ConfigMap has no name")?;
-    let name = format!("{}-connect-token", map.strip_suffix("-conf-map").unwrap_or(map));
-    // Spark appends the driver's container after all others.
-    let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
-    let container = containers.and_then(|all| all.last_mut()).and_then(Value::as_object_mut);
-    let container = container.ok_or("the pod has no container")?;
-    let env = container.entry("env").or_insert_with(|| json!([])).as_array_mut();
-    let env = env.ok_or("the variables of the driver are no list")?;
-    env.retain(|variable| variable["name"] != TOKEN);
-    env.push(json!({"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": name, "key": KEY}}}));
-    let mut metadata = json!({ "name": name });
-    if let Some(namespace) = main["metadata"].get("namespace") {
-        metadata["namespace"] = namespace.clone();
-    }
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": true, "stringData": {KEY: token}});
-    manifest.pod = write(&pod)?;
-    // The main ConfigMap comes last: the driver starts once it exists.
-    let before_main = manifest.beside.len() - 1;
-    manifest.beside.insert(before_main, write(&secret)?);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -162,33 +126,11 @@ mod tests {
 
     use super::*;
 
-    fn raw(value: &Value) -> Box<RawValue> {
-        to_raw_value(value).unwrap()
-    }
-
-    #[test]
-    fn the_token_is_in_a_secret_and_in_no_other_object() {
-        let pod = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "sidecar"},
-            {"name": "driver", "env": [{"name": TOKEN, "value": "mine"}, {"name": "A", "value": "b"}]}]}});
-        let map = json!({"kind": "ConfigMap", "metadata": {"name": "spark-drv-0a1b-conf-map", "namespace": "red"}});
-        let mut manifest = Manifest { pod: raw(&pod), beside: vec![raw(&map)], before: Vec::new(), judged: None };
-        with_token(&mut manifest, "t0ken").unwrap();
-        let secret: Value = serde_json::from_str(manifest.beside[0].get()).unwrap();
-        assert_eq!(secret["metadata"], json!({"name": "spark-drv-0a1b-connect-token", "namespace": "red"}));
-        assert_eq!(secret["stringData"]["token"], "t0ken");
-        assert!(!manifest.pod.get().contains("t0ken") && !manifest.pod.get().contains("mine"));
-        let pod: Value = serde_json::from_str(manifest.pod.get()).unwrap();
-        let env = &pod["spec"]["containers"][1]["env"];
-        assert_eq!(env[1]["valueFrom"]["secretKeyRef"]["name"], "spark-drv-0a1b-connect-token");
-        assert_eq!(env.as_array().unwrap().len(), 2);
-        assert!(pod["spec"]["containers"][0].get("env").is_none());
-    }
-
     #[test]
     fn names_and_times_of_sessions_have_bounds() {
         let field = |name: &str, seconds: u64| {
             let idle_timeout = Duration::from_secs(seconds);
-            let session = SessionOptions { name: name.to_owned(), idle_timeout };
+            let session = SessionOptions { name: name.to_owned(), is_shared: false, idle_timeout };
             check_options(&session, 3600).err().map(|refusal| refusal.field)
         };
         assert_eq!(field("a-B_1.x", 60), None);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Connect,
     body::{BoxError, RelayBody},
-    open::{ended, waiting},
+    open::{ended, is_known_to, waiting},
     relay::{self, Held},
     status::{Code, Status, is_grpc},
     token,
@@ -99,8 +99,7 @@ impl Connect {
     /// Returns the session that a request is for, if its server can be asked.
     async fn session_for(&self, caller: &Session, id: &SubmissionId) -> Result<ConnectSession, Status> {
         let found = self.store.all().connect_session(id).await.map_err(|error| failed(&error.into()))?;
-        let is_own = |session: &ConnectSession| session.submission.principal == caller.principal().subject();
-        let Some(session) = found.filter(is_own) else {
+        let Some(session) = found.filter(|session| is_known_to(caller, session)) else {
             caller.denied(Some(id), || "there is no such session, or it is another principal's".to_owned());
             let advice = "see `sparkgate session list`, or open one with `sparkgate connect`";
             return Err(Status::new(Code::NotFound, format!("you have no session {id}: {advice}")));

@@ -2,7 +2,8 @@
 //!
 //! | part | work |
 //! |---|---|
-//! | `attach` | stores the row of a session, and gives its driver a token |
+//! | `attach` | stores the row of a session, and checks what it asks for |
+//! | `driver` | completes the objects of a driver: its token, its port, the jar of Spark 3.5 |
 //! | `open` | finds a session by its name, or submits one; shows sessions |
 //! | `door` | the requests of clients: which driver gets them, and what refuses them |
 //! | `relay` | a request and its response, streamed both ways |
@@ -14,6 +15,7 @@
 mod attach;
 mod body;
 mod door;
+mod driver;
 mod idle;
 mod open;
 mod relay;
@@ -64,6 +66,8 @@ pub struct ConnectSettings {
     /// The most live sessions of a principal in a tenant, and of a tenant.
     pub of_principal: u32,
     pub of_tenant: u32,
+    /// The URI of the jar with Spark Connect for sessions of Spark 3.5, whose images lack it. Without it, there are none.
+    pub jar_of_3_5: Option<String>,
 }
 
 impl Default for ConnectSettings {
@@ -76,6 +80,7 @@ impl Default for ConnectSettings {
             longest_idle_timeout: Duration::from_secs(24 * 3600),
             of_principal: 5,
             of_tenant: 50,
+            jar_of_3_5: None,
         }
     }
 }

@@ -3,22 +3,30 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 use super::{Connect, attach::SERVER};
 use sparkgate_access::Action;
-use sparkgate_common::error::Error;
+use sparkgate_common::{error::Error, pauses::Pauses};
 use sparkgate_core::submissions::Submissions;
 use sparkgate_requests::options::{Retries, SessionOptions, SubmissionOptions};
-use sparkgate_spark::CreateSubmissionRequest;
-use sparkgate_store::ConnectSession;
+use sparkgate_spark::{CreateSubmissionRequest, Refusal};
+use sparkgate_store::{ConnectSession, Scope};
 use sparkgate_submission::{State, SubmissionId};
 use sparkgate_tenancy::session::Session;
 
 /// How long a server may take to accept a connection.
 const REACHED: Duration = Duration::from_secs(1);
+/// How often a session is looked for that another request has named, and the pauses between.
+const LOOKS: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Executors come and go with the work, up to so many, unless the request says otherwise.
 const MOST_EXECUTORS: &str = "10";
+const NAMESPACE: &str = "spark.kubernetes.namespace";
 
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +48,12 @@ pub struct OpenSession {
 }
 
 impl OpenSession {
+    /// Returns whether requests of the caller to it are let through as long as it lives.
+    pub fn is_open_to(&self, caller: &Session) -> bool {
+        let may_submit = caller.access().may(caller.principal(), Action::Submit, &self.session.submission.tenant);
+        may_submit && is_known_to(caller, &self.session)
+    }
+
     /// Returns when it will be ended, unless a client uses it. Only of one that is ready.
     pub fn idle_at(&self) -> Option<DateTime<Utc>> {
         let session = &self.session;
@@ -49,10 +63,11 @@ impl OpenSession {
 }
 
 impl Connect {
-    /// Returns the caller's live session of this name, and whether it is new: it is submitted unless there is one.
+    /// Returns the caller's live session of this name, or the shared one of its tenant, and whether it is new: it is submitted unless there
+    /// is one.
     ///
     /// # Errors
-    /// Those of a submission, and [`Error::Denied`] if there are too many sessions.
+    /// Those of a submission, and [`Error::Denied`] if there are too many sessions, or the tenant has no shared ones.
     pub async fn open(
         &self,
         submissions: &Arc<Submissions>,
@@ -62,10 +77,7 @@ impl Connect {
     ) -> Result<(OpenSession, bool), Error> {
         caller.require(Action::Submit)?;
         let (request, options) = self.completed(request, options);
-        let name = options.session.as_ref().map(|session| session.name.clone()).unwrap_or_default();
-        if !request.spark_properties.contains_key("spark.kubernetes.namespace")
-            && let Some(session) = self.own(caller, &name).await?
-        {
+        if let Some(session) = self.live(caller, &request, options.session.as_ref()).await? {
             caller.changes_nothing();
             return Ok((self.seen(session).await?, false));
         }
@@ -77,15 +89,39 @@ impl Connect {
             }
             Err(error) => return Err(error),
         };
-        let session = self.store.all().connect_session(&id).await?;
+        let mut session = self.store.all().connect_session(&id).await?;
+        // The submission of another request for the same name may be accepted in a moment.
+        let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
+        for _ in 0..LOOKS {
+            if session.is_some() {
+                break;
+            }
+            sleep(pauses.next_pause()).await;
+            session = self.store.all().connect_session(&id).await?;
+        }
         let missing = || Error::Internal(format!("the session {id} has no record"), "it was just accepted".into());
         Ok((self.seen(session.ok_or_else(missing)?).await?, is_new))
     }
 
-    /// Returns a live session of the caller with this name.
-    async fn own(&self, caller: &Session, name: &str) -> Result<Option<ConnectSession>, Error> {
+    /// Returns the live session that is asked for. One of the caller's own in a namespace is found by its submission.
+    async fn live(
+        &self,
+        caller: &Session,
+        request: &CreateSubmissionRequest,
+        session: Option<&SessionOptions>,
+    ) -> Result<Option<ConnectSession>, Error> {
+        let Some(session) = session else { return Ok(None) };
+        let namespace = request.spark_properties.get(NAMESPACE).map(String::as_str);
+        if session.is_shared {
+            let tenant = tenant_of_shared(caller, namespace)?;
+            let of_tenant = self.store.scoped(&Scope::of(vec![tenant.to_owned()], Vec::new(), ""));
+            return Ok(of_tenant.connect_session_named(None, &session.name).await?);
+        }
+        if namespace.is_some() {
+            return Ok(None);
+        }
         let readable = self.store.scoped(&caller.readable());
-        Ok(readable.connect_session_named(caller.principal().subject(), name).await?)
+        Ok(readable.connect_session_named(Some(caller.principal().subject()), &session.name).await?)
     }
 
     /// Makes a request for a driver of a request for a session.
@@ -96,6 +132,7 @@ impl Connect {
     ) -> (CreateSubmissionRequest, SubmissionOptions) {
         let session = options.session.get_or_insert_with(|| SessionOptions {
             name: "default".to_owned(),
+            is_shared: false,
             idle_timeout: self.settings.idle_timeout,
         });
         SERVER.clone_into(&mut request.main_class);
@@ -109,7 +146,7 @@ impl Connect {
             most.or_insert_with(|| MOST_EXECUTORS.to_owned());
         }
         // A client would lose its state unawares.
-        options.retries = Retries { infrastructure: Some(0), application: Some(0) };
+        options.retries = Retries { infrastructure: Some(0), application: Some(0), capacity: Some(0), quota: Some(0) };
         (request, options)
     }
 
@@ -146,6 +183,23 @@ impl Connect {
         let Some(uid) = &submission.pod_uid else { return Ok(None) };
         self.address(&submission.namespace, &submission.names.driver_pod, uid).await
     }
+}
+
+/// Returns the tenant whose shared session a request asks for.
+///
+/// # Errors
+/// [`Error::Denied`] if the operator of the tenant doesn't permit shared sessions, and [`Error::Refused`] if there is no such tenant.
+fn tenant_of_shared<'a>(caller: &'a Session, namespace: Option<&str>) -> Result<&'a str, Error> {
+    let tenant = caller.access().tenant_for(caller.principal(), namespace);
+    let tenant = tenant.map_err(|error| Refusal::property(NAMESPACE, error.to_string()))?;
+    if tenant.has_shared_sessions {
+        return Ok(&tenant.name);
+    }
+    caller.aims_at(&tenant.name);
+    let name = &tenant.name;
+    Err(Error::Denied(format!(
+        "tenant {name} has no shared sessions: its operator has to set `sessions: {{shared: true}}` in the access file"
+    )))
 }
 
 async fn is_reached(address: SocketAddr) -> bool {
@@ -196,4 +250,11 @@ fn in_words(time: Duration) -> String {
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
         seconds => format!("{seconds}s"),
     }
+}
+
+/// Returns whether a session is the caller's own, or a shared one of a tenant that it is a member of. The operator's word counts as it is now.
+pub(crate) fn is_known_to(caller: &Session, session: &ConnectSession) -> bool {
+    let submission = &session.submission;
+    submission.principal == caller.principal().subject()
+        || session.is_shared && caller.access().shares_sessions(caller.principal(), &submission.tenant)
 }

@@ -11,6 +11,8 @@ use crate::instruments::{Counter, Counters, Gauge, Gauges, Histogram, Histograms
 /// Waiting and running, from a quarter of a second to two days.
 const LONG: &[f64] =
     &[0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 172_800.0];
+/// A step of a start, from a tenth of a second to an hour.
+const STEP: &[f64] = &[0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0];
 /// Calls, from a millisecond to a minute.
 const CALL: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 /// How many share something.
@@ -48,6 +50,13 @@ catalogue! {
     /// before.
     time_to_running: Histogram = "sparkgate_submission_time_to_running_seconds" [] in LONG
         => "If it grows and the time to the pod doesn't, the cluster is slow: images, nodes, quotas.";
+    /// Time that a step of an attempt's start took, since the step before: `admitted` by its queue, `created` (all objects exist),
+    /// `scheduled` (a node accepted the pod), `started` (the image is there, and the container runs), `executorRequested` (the `SparkContext`
+    /// is up), `executorStarted`, `firstJob`. Each attempt counts once, five minutes after its driver started or ended. Only the replica
+    /// that measures has it: sum the replicas. A pause before a retry counts nowhere.
+    startup_step: Histograms<2> = "sparkgate_startup_step_seconds" ["tenant", "step"] in STEP
+        => "`scheduled`: the cluster lacks room, or scales up. `started`: a large image, or volumes. `executorStarted`: nodes for \
+            executors. `sparkgate jobs NAME` has the steps of one job.";
     /// Time from the acceptance to the end, by terminal state. Submissions that were killed while they were queued aren't
     /// counted.
     time_to_end: Histograms<1> = "sparkgate_submission_time_to_end_seconds" ["state"] in LONG;

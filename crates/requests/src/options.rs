@@ -57,8 +57,10 @@ pub struct SubmissionOptions {
 /// A session of Spark Connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Its name among the live ones of its principal in the tenant.
+    /// Its name among the live ones of its principal in the tenant, or among the shared ones of the tenant.
     pub name: String,
+    /// Members of its tenant may use it, too.
+    pub is_shared: bool,
     /// It is ended after so long without a request.
     pub idle_timeout: Duration,
 }
@@ -111,13 +113,31 @@ impl fmt::Debug for SubmissionOptions {
 }
 
 /// Maximum number of further attempts after a failed one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retries {
     /// After a failure that the application did not cause: it was evicted, its node was lost, it was preempted, or its end is
     /// unknown.
     pub infrastructure: Option<u32>,
     /// After a failure of the application itself.
     pub application: Option<u32>,
+    /// After no node had room for the driver in time.
+    pub capacity: Option<u32>,
+    /// After a quota had no room for it.
+    pub quota: Option<u32>,
+}
+
+/// Writes the budgets that all releases know, and others only if they are set, as the options do.
+impl fmt::Debug for Retries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut retries = f.debug_struct("Retries");
+        retries.field("infrastructure", &self.infrastructure).field("application", &self.application);
+        for (name, most) in [("capacity", self.capacity), ("quota", self.quota)] {
+            if let Some(most) = most {
+                retries.field(name, &most);
+            }
+        }
+        retries.finish()
+    }
 }
 
 /// Upper bounds of the options, set by the operator; an absent value means no bound.
@@ -134,7 +154,7 @@ pub const EXPECTED_DURATION: &str = "expectedDuration";
 
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key, and
 /// `afterNodeLoss.nodeSelector.` by that of a node selector.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 21] = [
     "afterNodeLoss.nodeSelector.<key>",
     "clientId",
     "defaults",
@@ -143,7 +163,9 @@ pub const NAMES: [&str; 19] = [
     "killGrace",
     "label.<key>",
     "maxRetries.application",
+    "maxRetries.capacity",
     "maxRetries.infrastructure",
+    "maxRetries.quota",
     again::FACTOR,
     again::MAX,
     again::RETRIES,
@@ -183,9 +205,10 @@ impl SubmissionOptions {
 
     /// Returns whether another attempt may follow one that has ended.
     pub fn may_repeat(&self) -> bool {
-        let Retries { infrastructure, application } = self.retries;
+        let Retries { infrastructure, application, capacity, quota } = self.retries;
+        let budgets = [infrastructure, application, capacity, quota];
         let is_restarted = self.restart.is_some_and(|restart| restart != Restart::Never);
-        infrastructure.unwrap_or(0) + application.unwrap_or(0) > 0 || self.memory_growth.is_on() || is_restarted
+        budgets.into_iter().flatten().any(|budget| budget > 0) || self.memory_growth.is_on() || is_restarted
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
@@ -202,6 +225,8 @@ impl SubmissionOptions {
             "priority" => self.priority = Some(value::priority(value)?),
             "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
             "maxRetries.application" => self.retries.application = Some(value::count(value)?),
+            "maxRetries.capacity" => self.retries.capacity = Some(value::count(value)?),
+            "maxRetries.quota" => self.retries.quota = Some(value::count(value)?),
             again::RESTART => self.restart = Some(Restart::parse(value)?),
             name if self.memory_growth.set(name, value)? || self.after_node_loss.set(name, value) => {}
             name => match name.strip_prefix("label.") {
@@ -243,6 +268,8 @@ impl SubmissionOptions {
             retries: Retries {
                 infrastructure: self.retries.infrastructure.or(others.retries.infrastructure),
                 application: self.retries.application.or(others.retries.application),
+                capacity: self.retries.capacity.or(others.retries.capacity),
+                quota: self.retries.quota.or(others.retries.quota),
             },
             memory_growth: self.memory_growth.or(others.memory_growth),
             restart: self.restart.or(others.restart),
@@ -295,6 +322,8 @@ impl SubmissionOptions {
         for (field, asked) in [
             ("maxRetries.infrastructure", self.retries.infrastructure),
             ("maxRetries.application", self.retries.application),
+            ("maxRetries.capacity", self.retries.capacity),
+            ("maxRetries.quota", self.retries.quota),
         ] {
             value::within(asked, caps.retries).map_err(|reason| Refusal::field(field, reason))?;
         }
@@ -325,6 +354,8 @@ impl SubmissionOptions {
             kill_grace: seconds(self.kill_grace),
             max_retries_infrastructure: times(self.retries.infrastructure),
             max_retries_application: times(self.retries.application),
+            max_retries_capacity: times(self.retries.capacity),
+            max_retries_quota: times(self.retries.quota),
         }
     }
 

@@ -20,6 +20,7 @@ use sparkgate_kueue::{Kueue, KueueQueues};
 use sparkgate_late::Late;
 use sparkgate_queues::Queues;
 use sparkgate_retries::LaterAttempts;
+use sparkgate_starts::Starts;
 use sparkgate_store::Store;
 use sparkgate_submission::Installation;
 use sparkgate_tenancy::access_file::AccessFile;
@@ -58,6 +59,7 @@ pub(super) struct Features {
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) connect: Arc<Connect>,
     late: Arc<Late>,
+    starts: Arc<Starts>,
 }
 
 impl Features {
@@ -75,7 +77,8 @@ impl Features {
             files: Arc::new(Files::new(store.clone(), installation.clone(), files)),
             webhooks: Arc::new(webhooks),
             connect: Arc::new(Connect::new(store.clone(), cluster, installation, wakeups.clone(), connect, closing)),
-            late: Arc::new(Late::new(store, wakeups)),
+            late: Arc::new(Late::new(store.clone(), wakeups)),
+            starts: Arc::new(Starts::new(store)),
         }
     }
 
@@ -94,6 +97,6 @@ impl Features {
     }
 
     pub(super) fn sweeps(&self) -> Vec<Arc<dyn Sweep>> {
-        vec![self.files.clone(), self.kueue.clone(), self.connect.clone(), self.late.clone()]
+        vec![self.files.clone(), self.kueue.clone(), self.connect.clone(), self.late.clone(), self.starts.clone()]
     }
 }

@@ -74,7 +74,7 @@ pub use sparkgate_core::{
         comparison::{Difference, differences},
         document::Document,
         failure_reason::FailureReason,
-        jobs::{ChangedSince, Job, JobAnswer, JobHistory},
+        jobs::{ChangedSince, Job, JobAnswer, JobHistory, JobStarts, StepDuration},
         plan::{AppliedDefault, Plan},
         startup::{StartupStep, startup},
         status::{Status, Worker},

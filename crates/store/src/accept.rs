@@ -68,6 +68,8 @@ impl From<NewSubmission> for Submission {
             kill_grace: options.kill_grace,
             max_retries_infrastructure: options.max_retries_infrastructure,
             max_retries_application: options.max_retries_application,
+            max_retries_capacity: options.max_retries_capacity,
+            max_retries_quota: options.max_retries_quota,
             failed_tries: 0,
             priority: new.queue.as_ref().map(|queue| queue.priority),
             queue: new.queue.map(|queue| queue.queue),

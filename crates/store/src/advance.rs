@@ -5,6 +5,7 @@ use super::{
     deadlines::started,
     error::{Error, within},
     figures::{AGE, WAITED},
+    no_room::FOLLOWED,
     retry::{Permission, RESTARTED},
     row::words,
     sealed::{DROPPED, NEEDLESS},
@@ -25,6 +26,7 @@ fn statement() -> String {
                 SELECT id, state AS was FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND ({RESTARTED}) IS NOT TRUE
+                  AND ({FOLLOWED}) IS NOT TRUE
                 FOR NO KEY UPDATE
             ), moved AS (
                 UPDATE submissions s SET
@@ -104,9 +106,14 @@ impl Store {
         )
         .await?;
         let Some((tenant, was, waited, age)) = &moved else {
-            // The statement leaves the ends that are followed by a restart.
-            return match outcome.filter(|_| matches!(to, State::Finished | State::Failed | State::Lost)) {
-                Some(outcome) => self.retry(id, attempt, claim, outcome, Permission::Restart, placement).await,
+            // The statement leaves the ends that are followed by another attempt.
+            let permission = match to {
+                State::Finished | State::Failed | State::Lost => Permission::Restart,
+                State::Killed => Permission::NoRoom,
+                _ => return Ok(false),
+            };
+            return match outcome {
+                Some(outcome) => self.retry(id, attempt, claim, outcome, permission, placement).await,
                 None => Ok(false),
             };
         };

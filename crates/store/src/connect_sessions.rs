@@ -15,10 +15,10 @@ use super::{
 use sparkgate_submission::{State, SubmissionId};
 
 /// The columns of a session beside those of its submission.
-const OWN: &str = "session_name, idle_timeout, ready_at, used_at, idled_at, token_digest";
+const OWN: &str = "session_name, is_shared, idle_timeout, ready_at, used_at, idled_at, token_digest";
 /// Rows of sessions, without the names that submissions have, too.
 const SESSIONS: &str =
-    "(SELECT submission_id, name AS session_name, idle_timeout, ready_at, used_at, idled_at, token_digest
+    "(SELECT submission_id, name AS session_name, shared AS is_shared, idle_timeout, ready_at, used_at, idled_at, token_digest
     FROM connect_sessions) c ON c.submission_id = s.id";
 /// The most sessions of a list.
 const LISTED: i64 = 1000;
@@ -28,6 +28,8 @@ const LISTED: i64 = 1000;
 pub struct ConnectSession {
     pub submission: Submission,
     pub name: String,
+    /// Members of its tenant may use it, too.
+    pub is_shared: bool,
     pub idle_timeout: Duration,
     /// When its server was first reached.
     pub ready_at: Option<DateTime<Utc>>,
@@ -46,6 +48,7 @@ pub struct NewConnectSession<'a> {
     pub tenant: &'a str,
     pub principal: &'a str,
     pub name: &'a str,
+    pub is_shared: bool,
     pub idle_timeout: Duration,
     /// The most live sessions of the principal in the tenant, and of the tenant.
     pub most: (u32, u32),
@@ -55,7 +58,7 @@ pub struct NewConnectSession<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenedSession {
     New,
-    /// A live session of the principal has this name.
+    /// A live session of the principal, or a live shared one of the tenant, has this name.
     Named(SubmissionId),
     /// As many sessions live as the principal, or its tenant, may have.
     Full,
@@ -66,6 +69,7 @@ struct Row {
     #[sqlx(flatten)]
     submission: SubmissionRow,
     session_name: String,
+    is_shared: bool,
     idle_timeout: i32,
     ready_at: Option<DateTime<Utc>>,
     used_at: Option<DateTime<Utc>>,
@@ -80,6 +84,7 @@ impl TryFrom<Row> for ConnectSession {
         Ok(Self {
             submission: row.submission.try_into()?,
             name: row.session_name,
+            is_shared: row.is_shared,
             idle_timeout: Duration::from_secs(u64::try_from(row.idle_timeout).unwrap_or_default()),
             ready_at: row.ready_at,
             used_at: row.used_at,
@@ -100,7 +105,7 @@ const HAS_ENDED: &str = "(EXISTS (SELECT FROM submissions s WHERE s.id = c.submi
         AND NOT EXISTS (SELECT FROM submissions s WHERE s.id = c.submission_id))";
 
 impl Store {
-    /// Stores a session, unless a live one of its principal has its name, or too many live. Concurrent calls may exceed the limits.
+    /// Stores a session, unless a live one has its name, or too many live. Concurrent calls may exceed the limits.
     pub async fn open_connect_session(&self, new: &NewConnectSession<'_>) -> Result<OpenedSession, Error> {
         let action = "storing a session of Spark Connect";
         let mut connection = self.connection(action).await?;
@@ -110,8 +115,8 @@ impl Store {
         let ended = sqlx::query(sqlx::AssertSqlSafe(ended)).bind(over()).bind(new.tenant);
         within(action, ended.execute(&mut *connection)).await?;
         let stored = sqlx::query_scalar(
-            "INSERT INTO connect_sessions (submission_id, tenant, principal, name, idle_timeout)
-             SELECT $1, $2, $3, $4, $5
+            "INSERT INTO connect_sessions (submission_id, tenant, principal, name, idle_timeout, shared)
+             SELECT $1, $2, $3, $4, $5, $8
              WHERE (SELECT count(*) FROM connect_sessions WHERE tenant = $2 AND principal = $3 AND ended_at IS NULL) < $6
                  AND (SELECT count(*) FROM connect_sessions WHERE tenant = $2 AND ended_at IS NULL) < $7
              ON CONFLICT DO NOTHING RETURNING true",
@@ -122,16 +127,18 @@ impl Store {
         .bind(new.name)
         .bind(i32::try_from(new.idle_timeout.as_secs()).unwrap_or(i32::MAX))
         .bind(i64::from(new.most.0))
-        .bind(i64::from(new.most.1));
+        .bind(i64::from(new.most.1))
+        .bind(new.is_shared);
         let stored: Option<bool> = within(action, stored.fetch_optional(&mut *connection)).await?;
         if stored.is_some() {
             return Ok(OpenedSession::New);
         }
         let named = sqlx::query_scalar(
             "SELECT submission_id FROM connect_sessions
-             WHERE tenant = $1 AND principal = $2 AND name = $3 AND ended_at IS NULL",
+             WHERE tenant = $1 AND name = $3 AND ended_at IS NULL AND shared = $4 AND (shared OR principal = $2)",
         );
-        let named = named.bind(new.tenant).bind(new.principal).bind(new.name).fetch_optional(&mut *connection);
+        let named = named.bind(new.tenant).bind(new.principal).bind(new.name).bind(new.is_shared);
+        let named = named.fetch_optional(&mut *connection);
         let named: Option<String> = within(action, named).await?;
         match named {
             Some(id) => Ok(OpenedSession::Named(parse(&id, &id)?)),
@@ -238,12 +245,20 @@ impl Scoped {
         row.map(ConnectSession::try_from).transpose()
     }
 
-    /// Returns the live session of a principal with this name; the newest, if several tenants have one.
-    pub async fn connect_session_named(&self, principal: &str, name: &str) -> Result<Option<ConnectSession>, Error> {
+    /// Returns the live session of a principal with this name, or the shared one without a principal; the newest, if several tenants have
+    /// one.
+    pub async fn connect_session_named(
+        &self,
+        principal: Option<&str>,
+        name: &str,
+    ) -> Result<Option<ConnectSession>, Error> {
         let action = "reading a session of Spark Connect";
         let mut connection = self.store.connection(action).await?;
         let mut query = self.connect_sessions_where();
-        query.push(" AND s.principal = ").push_bind(principal.to_owned());
+        match principal {
+            Some(principal) => query.push(" AND NOT is_shared AND s.principal = ").push_bind(principal.to_owned()),
+            None => query.push(" AND is_shared"),
+        };
         query.push(" AND session_name = ").push_bind(name.to_owned());
         query.push(" AND s.state <> ALL(").push_bind(over()).push(") ORDER BY number DESC LIMIT 1");
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;

@@ -6,6 +6,7 @@ use sqlx::types::Json;
 use super::{
     error::{Error, within},
     kill::killed,
+    no_room::waited_for,
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow},
     store::Store,
@@ -49,16 +50,19 @@ impl Store {
     /// release that knows no deadlines moved it to RUNNING. The deadline of such a row is corrected. A start before the
     /// submission was queued, or in the future, comes from the wrong clock of a node, and is limited to that range.
     ///
+    /// If a submission waits for room, and has a budget for that, only its attempt ends, and another one follows.
+    ///
     /// Nothing is overdue while the clock of the database is past `believed_until`.
     pub async fn kill_overdue(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<Overdue, Error> {
         let started = started("started_at", "submissions");
-        let killed = killed();
+        let (killed, no_room) = (killed(), waited_for());
         let statement = format!(
             r#"
             WITH overdue AS (
                 SELECT id, state AS was, coalesce(reason || ': ', '') || nullif(message, '') AS waited_for,
                        CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END AS seconds,
-                       CASE state WHEN 'RUNNING' THEN {started} + make_interval(secs => run_timeout) ELSE deadline END AS due
+                       CASE state WHEN 'RUNNING' THEN {started} + make_interval(secs => run_timeout) ELSE deadline END AS due,
+                       {no_room} AS budget
                 FROM submissions
                 WHERE deadline <= now() AND ($4::timestamptz IS NULL OR now() <= $4) AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
                 ORDER BY deadline LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -69,7 +73,8 @@ impl Store {
                 END AS words, CASE was WHEN 'RUNNING' THEN $3 ELSE $2 END AS cause
                 FROM overdue
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words
+                UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words,
+                    no_room = budget
                 FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
                 RETURNING s.id, s.tenant, s.attempt, overdue.was, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (

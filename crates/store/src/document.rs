@@ -13,6 +13,7 @@ use super::{
     row::ends,
     scoped::Scoped,
     spark_summaries::SparkSummary,
+    starts::{RECORDED, StartupTimes},
     submissions::{self, COLUMNS, Submission},
     usage::{Prices, SubmissionUsage, Sums, push_usage},
 };
@@ -35,19 +36,6 @@ pub struct SubmissionDocument {
     pub startup: StartupTimes,
     /// That the current attempt takes longer than expected, once that was reported.
     pub late: Option<Lateness>,
-}
-
-/// What is recorded of the start of the current attempt, beside its row. Times of Kubernetes are whole seconds.
-#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
-pub struct StartupTimes {
-    pub attempt_queued_at: Option<DateTime<Utc>>,
-    /// All its objects existed.
-    pub objects_at: Option<DateTime<Utc>>,
-    /// Its node accepted the pod.
-    pub node_at: Option<DateTime<Utc>>,
-    /// The pod of the first executor was created, and its container started.
-    pub executor_created_at: Option<DateTime<Utc>>,
-    pub executor_started_at: Option<DateTime<Utc>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -81,14 +69,10 @@ impl Scoped {
         query.push(
             ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes, late,
                  coalesce(queued_at, created_at) AS attempt_queued_at, objects_at, pod_since AS node_at, executor_created_at, executor_started_at
-             FROM submissions s
-             LEFT JOIN LATERAL (
-                 SELECT e.at AS objects_at FROM submission_events e
-                 WHERE e.submission_id = s.id AND e.attempt = s.attempt AND e.state = 'PENDING' ORDER BY e.id LIMIT 1) AS objects ON true
-             LEFT JOIN LATERAL (
-                 SELECT min(x.created_at) AS executor_created_at, min(x.started_at) AS executor_started_at
-                 FROM (SELECT x.created_at, x.started_at FROM executors x WHERE x.submission_id = s.id AND x.attempt = s.attempt
-                     ORDER BY x.executor_id LIMIT 16) AS x) AS first ON true
+             FROM submissions s ",
+        );
+        query.push(RECORDED).push(
+            "
              LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt) AS overlay ON true
              LEFT JOIN LATERAL (
                  SELECT jsonb_build_object('reported_at', n.reported_at, 'seconds', n.seconds, 'runs', n.runs) AS late FROM expected_ends n

@@ -144,11 +144,11 @@ impl Scoped {
                 SELECT id, state AS was FROM found
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING') AND allowed
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = "
+                UPDATE submissions s SET {killed}, no_room = NULL, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
         query.push(", message = ").push_bind(message(actor)).push(format_args!(
-            " FROM live WHERE s.id = live.id AND was <> 'KILLING'
+            " FROM live WHERE s.id = live.id AND (was <> 'KILLING' OR s.no_room IS NOT NULL)
                 RETURNING s.*, was, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
@@ -219,7 +219,7 @@ impl Scoped {
         query.push(format_args!(
             " ORDER BY number FOR UPDATE SKIP LOCKED
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = "
+                UPDATE submissions s SET {killed}, no_room = NULL, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
         query.push(", message = ").push_bind(message(actor)).push(format_args!(
@@ -244,9 +244,11 @@ impl Scoped {
         Ok((killed.len() as u64, rest))
     }
 
-    /// Appends the condition for live submissions of the scope, or for these of them.
+    /// Appends the condition for live submissions of the scope, or for these of them. One of which only an attempt is being killed is
+    /// live.
     fn push_live(&self, query: &mut QueryBuilder<Postgres>, these: Option<&[String]>) {
-        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ");
+        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')");
+        query.push(" AND (state <> 'KILLING' OR no_room IS NOT NULL) AND ");
         self.scope.push_condition(query, "s");
         if let Some(these) = these {
             query.push(" AND id = ANY(").push_bind(these).push(")");

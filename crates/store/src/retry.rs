@@ -7,6 +7,7 @@ use super::{
     counted_ends::{code, code_of},
     deadlines::started,
     error::{Error, within},
+    no_room::{CAPACITY_LEFT, FOLLOWED, QUOTA_LEFT},
     row::words,
     sealed::UNCLAIMED_SEALED,
     state_log::LoggedChange,
@@ -31,13 +32,15 @@ pub(super) enum Permission {
     Retry(RetryKind),
     /// The submission is restarted whenever it ends.
     Restart,
+    /// It was killed because there was no room for it.
+    NoRoom,
 }
 
 impl Permission {
     /// Returns the reason of the event that queues the attempt.
     fn reason(self) -> &'static str {
         match self {
-            Self::Retry(_) => "Retry",
+            Self::Retry(_) | Self::NoRoom => "Retry",
             Self::Restart => "Restart",
         }
     }
@@ -59,7 +62,8 @@ fn statement(permission: Permission) -> String {
         "{MEMORY_RETRIES} IS NOT NULL AND ($20 OR EXISTS (SELECT FROM executors e WHERE e.submission_id = submissions.id
              AND e.attempt = submissions.attempt AND (e.reason = 'OOMKilled' OR e.exit_code = 52)))"
     );
-    const PAUSED: &str = "retried_infrastructure + retried_application + retried_memory";
+    const PAUSED: &str =
+        "retried_infrastructure + retried_application + retried_memory + retried_capacity + retried_quota";
     // The condition for another attempt, what it counts, and how often the pause was doubled.
     let (is_left, counted, doubled) = match permission {
         Permission::Retry(RetryKind::Infrastructure) => (
@@ -77,12 +81,29 @@ fn statement(permission: Permission) -> String {
                 .to_owned(),
             PAUSED,
         ),
+        Permission::Retry(RetryKind::Capacity) => {
+            (CAPACITY_LEFT.to_owned(), "retried_capacity = old.retried_capacity + 1,".to_owned(), PAUSED)
+        }
+        Permission::Retry(RetryKind::Quota) => {
+            (QUOTA_LEFT.to_owned(), "retried_quota = old.retried_quota + 1,".to_owned(), PAUSED)
+        }
+        // The budget was left when the attempt was killed.
+        Permission::NoRoom => (
+            FOLLOWED.to_owned(),
+            "retried_capacity = old.retried_capacity + (old.no_room = 'capacity')::integer,
+             retried_quota = old.retried_quota + (old.no_room = 'quota')::integer, kill_cause = NULL, no_room = NULL,"
+                .to_owned(),
+            PAUSED,
+        ),
         Permission::Retry(RetryKind::Requeue) => ("true".to_owned(), String::new(), PAUSED),
         Permission::Restart => (RESTARTED.to_owned(), "restarts = old.since_good_run + 1,".to_owned(), SINCE_GOOD_RUN),
     };
     let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
     let ended = ended("$19::timestamptz", &since, "old");
     let rank = queue_rank("old");
+    // `least` would take the end of a driver that never started for its start.
+    let began = format!("coalesce(started_at, {started})");
+    let began = format!("CASE WHEN {began} IS NOT NULL THEN least({began}, ended) END");
     // The start timeout begins when the pause is over, and in a queue when the attempt is admitted.
     format!(
         r#"
@@ -98,7 +119,7 @@ fn statement(permission: Permission) -> String {
                                       pod_ip, queued_at, started_at, finished_at, pod_millicores, pod_memory_bytes,
                                       pod_since, pod_ended_at)
                 SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
-                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended,
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), {began}, ended,
                        coalesce($16, pod_millicores), coalesce($17, pod_memory_bytes), coalesce(pod_since, {since}), {ended}
                 FROM old
             ), next AS (
@@ -140,7 +161,10 @@ impl Store {
         permission: Permission,
         placement: &Placement,
     ) -> Result<bool, Error> {
-        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
+        // A kill ends the submission, except that of a driver that didn't start in time.
+        let is_kill = permission == Permission::NoRoom;
+        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state));
+        let from = from.filter(|from| (*from == State::Killing) == is_kill);
         let reservation = placement.reservation;
         let next: Option<(i32, DateTime<Utc>, String, String)> = within(
             "recording the end of an attempt",

@@ -1,6 +1,6 @@
 //! Submissions for display: one, or a page of those that match a filter.
 
-mod failure_code;
+pub(crate) mod failure_code;
 mod filter;
 mod list;
 mod row;
@@ -53,6 +53,8 @@ pub struct Submission {
     pub kill_grace: Option<i32>,
     pub max_retries_infrastructure: i32,
     pub max_retries_application: i32,
+    pub max_retries_capacity: i32,
+    pub max_retries_quota: i32,
     /// Consecutive failed tries of claimed work, after which it was postponed, for example because the cluster was unavailable.
     pub failed_tries: i32,
     /// The queue that admits it, if there is one.
@@ -63,6 +65,18 @@ pub struct Submission {
     pub admitted_at: Option<DateTime<Utc>>,
     /// It isn't launched before it is released.
     pub held: Option<Held>,
+}
+
+impl Submission {
+    /// Returns the budgets of retries by the words of requests.
+    pub fn max_retries(&self) -> [(&'static str, i32); 4] {
+        [
+            ("infrastructure", self.max_retries_infrastructure),
+            ("application", self.max_retries_application),
+            ("capacity", self.max_retries_capacity),
+            ("quota", self.max_retries_quota),
+        ]
+    }
 }
 
 /// Since when a submission is held, by whom and why.

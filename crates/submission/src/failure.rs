@@ -144,6 +144,10 @@ pub enum RetryKind {
     Infrastructure,
     /// The driver ended by itself.
     Application,
+    /// No node, or no queue of the cluster, had room for the driver.
+    Capacity,
+    /// A quota had no room for the driver.
+    Quota,
     /// A queue took back the room that it had given. The submission goes back to the queue, however often, and no budget is used.
     Requeue,
 }
@@ -162,16 +166,17 @@ impl FailureCode {
         state.is_terminal().then(|| Self::for_row(state, exit_code, reason, message)).flatten()
     }
 
-    /// Returns which kind of retry may follow the failure, if any. Intended ends (a kill, a deleted pod, a timeout) and
+    /// Returns which kind of retry may follow the failure, if any. A start timeout counts as what the driver waited for, which the
+    /// statement that kills it knows. Other intended ends (a kill, a deleted pod, a timeout) and
     /// failures that would repeat in the same way are never retried. LOST is: the application may have completed its work, so
     /// clients that request such retries must tolerate a second run.
     pub fn retry_kind(self) -> Option<RetryKind> {
         match self {
             Self::Evicted | Self::NodeLost | Self::Preempted | Self::Lost => Some(RetryKind::Infrastructure),
             Self::OutOfMemory | Self::ApplicationError | Self::StartFailed => Some(RetryKind::Application),
+            Self::Unschedulable => Some(RetryKind::Capacity),
+            Self::QuotaExceeded => Some(RetryKind::Quota),
             Self::ImagePull
-            | Self::Unschedulable
-            | Self::QuotaExceeded
             | Self::ConfigMissing
             | Self::Refused
             | Self::PodDeleted

@@ -55,10 +55,8 @@ impl Outcome {
         if self.state == State::Failed && reason == Some(EVICTED_BY_KUEUE) {
             return Some(RetryKind::Requeue);
         }
-        // What was refused before it was created would be refused again.
-        if self.state == State::Error {
-            return None;
-        }
-        FailureCode::for_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
+        let kind = FailureCode::for_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()?;
+        // What was refused before it was created would be refused again, unless a quota has grown since.
+        (self.state != State::Error || kind == RetryKind::Quota).then_some(kind)
     }
 }

@@ -26,6 +26,11 @@ pub(in crate::app) struct Connect {
     /// Maximum number of live sessions of a tenant.
     #[arg(long, env = "SPARKGATE_CONNECT_SESSIONS_PER_TENANT", value_name = "COUNT", default_value_t = ConnectSettings::default().of_tenant)]
     connect_sessions_per_tenant: u32,
+    /// Jar of Spark Connect for sessions of Spark 3.5, whose images lack it, such as <local:///opt/spark/connect/spark-connect_2.12-3.5.9.jar>.
+    /// Spark 3.5 has no authentication: a namespace of such sessions must have the network policy of `sparkgate admission`, and the
+    /// cluster's network must enforce it [default: no sessions of Spark 3.5].
+    #[arg(long, env = "SPARKGATE_CONNECT_SPARK_3_5_JAR", value_name = "URI", requires = "connect_listen", value_parser = jar)]
+    connect_spark_3_5_jar: Option<String>,
 }
 
 impl Connect {
@@ -39,6 +44,7 @@ impl Connect {
             longest_idle_timeout: self.connect_max_idle_timeout,
             of_principal: self.connect_sessions_per_principal,
             of_tenant: self.connect_sessions_per_tenant,
+            jar_of_3_5: self.connect_spark_3_5_jar.clone(),
         }
     }
 }
@@ -49,6 +55,13 @@ fn url(text: &str) -> Result<String, &'static str> {
     host.filter(|host| is_host(host))
         .map(|host| format!("sc://{host}"))
         .ok_or("expected a URL such as sc://connect.example.org:443")
+}
+
+fn jar(text: &str) -> Result<String, &'static str> {
+    let is_uri = text.contains(":/") && !text.contains([',', ' ']);
+    is_uri
+        .then(|| text.to_owned())
+        .ok_or("expected the URI of a jar, such as local:///opt/spark-connect_2.12-3.5.9.jar")
 }
 
 fn time(text: &str) -> Result<Duration, &'static str> {

@@ -51,6 +51,8 @@ pub(crate) struct Clients {
     pub(crate) gateways: Vec<Gateway>,
     /// Whether jobs are those of [`Tenant`]s, each in its namespace.
     tenants: bool,
+    /// Whether some jobs are sessions of Spark Connect.
+    pub(crate) sessions: bool,
     /// The jobs to submit, of those that the seed plans.
     pub(crate) wanted: fn(&Job) -> bool,
     /// Uploaded files, for jobs.
@@ -63,7 +65,8 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<Gateway>, tenants: bool) -> Self {
         let (wanted, shelf): (fn(&Job) -> bool, _) = (|_| true, Arc::default());
-        Self { seed, namespace, gateways, tenants, wanted, shelf, book: Arc::default(), next: Arc::default() }
+        let (sessions, book, next) = (false, Arc::default(), Arc::default());
+        Self { seed, namespace, gateways, tenants, sessions, wanted, shelf, book, next }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -131,6 +134,9 @@ impl Clients {
     async fn submit_once(&self, number: u32) -> Option<String> {
         let namespace =
             if self.tenants { Tenant::of_job(number).namespace(&self.namespace) } else { self.namespace.clone() };
+        if self.sessions && Job::planned(self.seed, number).session {
+            return self.open_session(number, &namespace).await;
+        }
         let mut dice = Dice::new(self.seed ^ u64::from(number), "file");
         let file = if dice.one_in(3) { self.shelf.use_one(&namespace, &mut dice) } else { None };
         let mut properties = json!({"spark.kubernetes.namespace": namespace,
@@ -142,7 +148,7 @@ impl Clients {
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
             "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
             "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});
-        let reply = self.ask(number, "create", &body.to_string(), false).await?;
+        let reply = self.ask(number, "/v1/submissions/create", &body.to_string(), false).await?;
         let id = reply.body["submissionId"].as_str().map(str::to_owned).filter(|_| reply.status == 200);
         if id.is_none() {
             self.book().odd.push(format!("create of job {number}: {reply:?}"));
@@ -150,10 +156,23 @@ impl Clients {
         id
     }
 
+    /// Opens a session, which no client uses then.
+    async fn open_session(&self, number: u32, namespace: &str) -> Option<String> {
+        let properties = json!({"spark.kubernetes.namespace": namespace, "spark.kubernetes.container.image": "spark",
+            "spark.executor.instances": "2", "spark.kubernetes.driverEnv.CRASH_JOB": Job::argument(number)});
+        let body = json!({"name": Job::argument(number), "sparkProperties": properties, "idleTimeoutSeconds": 60});
+        let reply = self.ask(number, "/v1/sessions", &body.to_string(), false).await?;
+        let id = reply.body["id"].as_str().map(str::to_owned).filter(|_| reply.status == 201);
+        if id.is_none() {
+            self.book().odd.push(format!("session of job {number}: {reply:?}"));
+        }
+        id
+    }
+
     /// Requests a kill of the submission until a gateway answers.
     pub(crate) async fn kill(&self, id: &str, number: u32) {
         self.book().kills.insert(id.to_owned());
-        match self.ask(number, &format!("kill/{id}"), "", true).await {
+        match self.ask(number, &format!("/v1/submissions/kill/{id}"), "", true).await {
             Some(Reply { status: 200, .. }) => {}
             other => self.book().odd.push(format!("kill of {id}: {other:?}")),
         }
@@ -166,7 +185,7 @@ impl Clients {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let gateway = dice.pick(&self.gateways).unwrap();
-            match post(gateway, &format!("/v1/submissions/{path}"), body, LIMIT).await {
+            match post(gateway, path, body, LIMIT).await {
                 Err(NoReply::InDoubt) if !repeated => return None,
                 Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => {
                     self.book().said_in_doubt += 1;

@@ -94,7 +94,11 @@ impl Kubelet {
         let named = spec.containers.iter().find(|container| container.name == DRIVER);
         let driver = named.or_else(|| spec.containers.last()).cloned().unwrap_or_default();
         let volumes = spec.volumes.unwrap_or_default();
-        let job = Job::number_in(&driver.args.unwrap_or_default());
+        let batch = Job::number_in(&driver.args.unwrap_or_default());
+        // The driver of a session has no arguments of its own.
+        let values: Vec<String> = driver.env.into_iter().flatten().filter_map(|variable| variable.value).collect();
+        let session = Job::number_in(&values);
+        let job = batch.or(session);
         let (name, uid) = (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default());
         self.truth.note(&uid, |truth| {
             truth.name.clone_from(&name);
@@ -108,7 +112,7 @@ impl Kubelet {
             log: self.logs.add(&self.namespace, &name, &uid),
             hold: self.hold.clone(),
             sight,
-            job: Job::planned(self.seed, job.unwrap_or(u32::MAX)),
+            job: Job { session: session.is_some(), ..Job::planned(self.seed, job.unwrap_or(u32::MAX)) },
             name,
             uid,
             container: driver.name,

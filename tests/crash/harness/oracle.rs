@@ -2,6 +2,7 @@
 
 mod leftovers;
 mod outcome;
+mod sessions;
 pub(crate) mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,8 @@ pub(crate) struct Verdict {
     pub(crate) wrong_outcomes: usize,
     /// Accepted submissions without a row.
     pub(crate) lost: usize,
+    /// Sessions, and those that were ended because they were idle.
+    pub(crate) sessions: (usize, usize),
     /// Rows whose clients never received the id.
     pub(crate) unacknowledged: usize,
 }
@@ -78,6 +81,7 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     created(&recorded, &truth, &made, &mut verdict);
     beside(&truth, &mut verdict);
     forged(world, &recorded, &mut verdict).await;
+    let idle = sessions::judge(world, &mut verdict).await;
     let kills = world.clients.book().kills.clone();
     let usurped = world.deeds.lock().unwrap().usurped.clone();
     let denied = world.neighbours.as_ref().map(|_| Tenant::Denied.namespace(&world.namespace));
@@ -85,7 +89,7 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
         *verdict.states.entry(row.state.clone()).or_default() += 1;
         let pod = row.pod_uid.as_ref().and_then(|uid| truth.get(uid));
         let by_others = ByOthers {
-            kill_asked: kills.contains(&row.id),
+            kill_asked: kills.contains(&row.id) || idle.contains(&row.id),
             // A webhook's denial may be final.
             refused: usurped.contains(&row.id) || denied.as_ref() == Some(&row.namespace),
         };

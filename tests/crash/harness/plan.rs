@@ -35,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) kill_after: Option<Duration>,
     /// Further attempts allowed after an infrastructure failure.
     pub(crate) retries: u32,
+    /// It is a session of Spark Connect, where there are any: its driver runs until it is killed.
+    pub(crate) session: bool,
 }
 
 impl Job {
@@ -56,7 +58,8 @@ impl Job {
         let runs = if dice.one_in(5) { Duration::ZERO } else { dice.millis(10, 3000) };
         let kill_after = dice.one_in(6).then(|| dice.millis(0, 2500));
         let (pulls, retries) = (dice.millis(0, 300), u32::from(dice.one_in(3)));
-        Self { number, pulls, runs, ending, kill_after, retries }
+        let session = dice.one_in(12);
+        Self { number, pulls, runs, ending, kill_after, retries, session }
     }
 
     /// Returns the argument by which the kubelet identifies the job.
@@ -64,6 +67,7 @@ impl Job {
         format!("job-{number}")
     }
 
+    /// Returns the number in arguments, or in values of variables.
     pub(crate) fn number_in(arguments: &[String]) -> Option<u32> {
         arguments.iter().find_map(|argument| argument.strip_prefix("job-")?.parse().ok())
     }

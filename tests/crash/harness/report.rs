@@ -79,6 +79,8 @@ impl fmt::Display for Report {
         line("actions of others on pods", acts.join(", "))?;
         line("requests carried out, reply lost", self.replies_lost.to_string())?;
         line("outcomes", states.join(", "))?;
+        let (sessions, idle) = verdict.sessions;
+        line("sessions, ended because they were idle", format!("{sessions}, {idle}"))?;
         let created = format!("{} ({} not in the audit log)", verdict.creates, verdict.unlogged_creates);
         line("driver pods created", created)?;
         line("drivers started", verdict.starts.to_string())?;

@@ -11,7 +11,7 @@ use sparkgate_testing::{
     dice::Dice,
     guard::guard,
     object_store::{ObjectStore, StoreFault},
-    process::until,
+    process::{free_port, until},
     webhook::{Conduct, Webhook},
 };
 use sqlx::PgPool;
@@ -47,7 +47,12 @@ pub(crate) struct Setting {
     pub(crate) old: u32,
     /// Whether the tenants have queues.
     pub(crate) queues: bool,
+    /// Whether some jobs are sessions of Spark Connect.
+    pub(crate) sessions: bool,
 }
+
+/// The idle timeout of sessions, in seconds: shorter than the gateway permits.
+pub(crate) const IDLE: i32 = 2;
 
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -114,6 +119,10 @@ impl World {
             credentials = Some(tenants::credentials(&program, &url).await);
             neighbours = Some(Neighbours::begin(&client, &namespace).await);
         }
+        if setting.sessions {
+            let most = ["--connect-sessions-per-principal=100000", "--connect-sessions-per-tenant=100000"];
+            options.extend(most.map(str::to_owned));
+        }
         let mut history = History::NONE;
         if setting.old > 0 {
             let tenant = if setting.tenants { Tenant::Struck.name() } else { "default" };
@@ -139,6 +148,10 @@ impl World {
         let mut started = Vec::new();
         for number in 0..replicas {
             let (program, environment) = (program.clone(), environment.clone());
+            let mut options = options.clone();
+            if setting.sessions {
+                options.push(format!("--connect-listen=127.0.0.1:{}", free_port()));
+            }
             let replica = Replica::new(program, number, &namespace, &options, servers.both(), seed, environment).await;
             let replica = Arc::new(replica);
             replica.start();
@@ -161,7 +174,8 @@ impl World {
         }
         let gateway = |replica: &Arc<Replica>| Gateway { address: replica.address, credentials: credentials.clone() };
         let gateways = started.iter().map(gateway).collect();
-        let clients = Clients::new(seed, namespace.clone(), gateways, setting.tenants);
+        let mut clients = Clients::new(seed, namespace.clone(), gateways, setting.tenants);
+        clients.sessions = setting.sessions;
         tasks.spawn(hurry(pool.clone()));
         if let Some(queues) = &queues {
             tasks.spawn(queues.clone().watch(pool.clone(), truth.clone()));
@@ -251,14 +265,16 @@ impl World {
     }
 }
 
-/// Ends the pauses before retries, which are longer than a run.
+/// Ends the pauses before retries, and shortens the idle timeouts of sessions, which are longer than a run.
 async fn hurry(pool: PgPool) {
+    let idle = format!("UPDATE connect_sessions SET idle_timeout = {IDLE} WHERE idle_timeout <> {IDLE}");
     let due = "UPDATE submissions SET not_before = NULL
                WHERE state = 'QUEUED' AND attempt > 1 AND failed_tries = 0 AND not_before > now()";
     loop {
         sleep(Duration::from_millis(500)).await;
         // The servers may be down.
         let _ = sqlx::query(due).execute(&pool).await;
+        let _ = sqlx::query(sqlx::AssertSqlSafe(idle.clone())).execute(&pool).await;
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn write(pool: &PgPool, count: i64) {
     }
     let counters = format!(
         "SELECT setval('submission_number', {count}); UPDATE event_sequence SET last = {count};
-         UPDATE webhook_cursor SET last = {count}; ANALYZE"
+         UPDATE webhook_cursor SET last = {count}; UPDATE measured_starts SET sequence = {count}; ANALYZE"
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(counters)).execute(pool).await.unwrap();
 }

@@ -36,6 +36,43 @@ async fn runs(world: &World, key: &str, tenant: &str, name: &str, states: &[&str
 }
 
 #[sqlx::test]
+async fn a_job_tells_how_long_the_steps_of_its_starts_take(pool: PgPool) {
+    let world = World::new(pool, TENANTS).await;
+    let key = world.key(Role::Admin, None).await;
+    let none = json!({"runs": 0, "steps": []});
+    runs(&world, &key, "red", "etl", &["FINISHED"; 10], "2g").await;
+    runs(&world, &key, "blue", "etl", &["FINISHED"], "2g").await;
+    sqlx::query("UPDATE submissions SET started_at = NULL").execute(&world.pool).await.unwrap();
+    assert_eq!(world.get(&key, "/v1/jobs/etl?tenant=red").await.json()["startup"], none, "no driver has started");
+    // They got a node after 1 to 10 seconds, and started two seconds later; half of them asked for executors after another second.
+    sqlx::query(
+        "UPDATE submissions s SET queued_at = created_at, pod_since = created_at + place * interval '1 s',
+             started_at = created_at + (place + 2) * interval '1 s'
+         FROM (SELECT id, row_number() OVER (ORDER BY number) AS place FROM submissions WHERE tenant = 'red') AS n WHERE n.id = s.id",
+    )
+    .execute(&world.pool)
+    .await
+    .unwrap();
+    sqlx::query(
+        "INSERT INTO executors (submission_id, attempt, executor_id, pod_name, pod_uid, state, created_at)
+         SELECT id, 1, 1, 'p', 'u', 'PENDING', started_at + interval '1 s' FROM submissions WHERE number % 2 = 0 AND tenant = 'red'",
+    )
+    .execute(&world.pool)
+    .await
+    .unwrap();
+    let step = |step: &str, runs: u32, median: f64, p90: f64| json!({"step": step, "runs": runs, "medianSeconds": median, "p90Seconds": p90});
+    let steps =
+        [step("scheduled", 10, 5.0, 9.0), step("started", 10, 2.0, 2.0), step("executorRequested", 5, 1.0, 1.0)];
+    let startup = world.get(&key, "/v1/jobs/etl?tenant=red").await.json()["startup"].clone();
+    assert_eq!(startup, json!({"runs": 10, "steps": steps}));
+    let page = world.get(&key, "/console/jobs/etl?tenant=red").await.body;
+    for part in ["Finding a node", "5.0s", "9.0s", "Starting Spark"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(world.get(&key, "/v1/jobs/etl?tenant=blue").await.json()["startup"], none);
+}
+
+#[sqlx::test]
 async fn a_job_tells_how_its_runs_ended_and_what_has_changed(pool: PgPool) {
     let world = World::new(pool, TENANTS).await;
     let key = world.key(Role::Admin, None).await;

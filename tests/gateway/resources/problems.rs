@@ -19,6 +19,12 @@ async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
         (json!({"sparkProperties": {"spark.master": "local"}}), Some("#/sparkProperties/spark.master"), ""),
         (json!({"labels": {"-": "x"}}), Some("#/labels/-"), "not the key of a label"),
         (json!({"maxRetries": {"application": 1000}}), Some("#/maxRetries/application"), "this gateway allows"),
+        (json!({"maxRetries": {"capacity": 1000}}), Some("#/maxRetries/capacity"), "this gateway allows"),
+        (
+            json!({"sparkProperties": {"spark.sparkgate.maxRetries.quota": "often"}}),
+            Some("#/sparkProperties/spark.sparkgate.maxRetries.quota"),
+            "not a number of retries",
+        ),
         (json!({"startTimeoutSeconds": 0}), Some("#/startTimeoutSeconds"), "at least one second"),
         (
             json!({"sparkProperties": {"spark.sparkgate.x": "1"}}),

@@ -36,6 +36,24 @@ async fn a_created_submission_can_be_read(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn budgets_for_a_lack_of_room_are_shown_and_repeated_by_a_rerun(pool: PgPool) {
+    let api = api(&pool).await;
+    let budgets = json!({"infrastructure": 0, "application": 0, "capacity": 3, "quota": 2});
+    let by_property = json!({"spark.sparkgate.maxRetries.capacity": "3", "spark.sparkgate.maxRetries.quota": "2"});
+    let asked = json!({"capacity": 3, "quota": 2});
+    for fields in [json!({"maxRetries": asked}), json!({"sparkProperties": by_property})] {
+        let planned = post(&api, "/v1/submissions?dryRun=true", &[], &job(fields.clone())).await.json();
+        assert_eq!(planned["submission"]["retries"], budgets, "{planned}");
+        let created = submit(&api, fields).await.json();
+        assert_eq!(created["retries"], budgets, "{created}");
+        let path = format!("/v1/submissions/{}", created["id"].as_str().unwrap());
+        assert_eq!(get(&api, &path).await.json()["retries"], budgets);
+        let again = post(&api, &format!("{path}/rerun"), &[], &json!({})).await;
+        assert_eq!((again.status, &again.json()["retries"]), (201, &budgets), "{}", again.body);
+    }
+}
+
+#[sqlx::test]
 async fn properties_that_are_probably_misspelt_are_warned_of(pool: PgPool) {
     let api = api(&pool).await;
     let odd =

@@ -15,13 +15,14 @@ use kube::{
     Api,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sparkgate::{
     access::Role,
     api::connect_listener,
     server::{ServerSettings, serve},
     service::Service,
 };
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -42,7 +43,12 @@ pub(super) type Called = Result<(HeaderMap, Vec<u8>, HeaderMap), String>;
 
 impl Place {
     pub(super) async fn new(pool: PgPool) -> Self {
-        let world = World::new(pool, TWO_TENANTS).await;
+        Self::with_access(pool, TWO_TENANTS).await
+    }
+
+    /// Starts a gateway with an access file that has the tenants `red` and `blue`.
+    pub(super) async fn with_access(pool: PgPool, access: &str) -> Self {
+        let world = World::new(pool, access).await;
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "red"}})).unwrap();
         Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
         let key = world.key(Role::Submitter, Some("red")).await;
@@ -67,7 +73,11 @@ impl Place {
 
     /// Opens a session whose server is `driver`, launches its driver, and lets it run.
     pub(super) async fn running(&self, driver: &Driver) -> String {
-        let mut body = named(&format!("s-{}", uuid::Uuid::new_v4().simple()));
+        self.running_as(driver, named(&format!("s-{}", uuid::Uuid::new_v4().simple()))).await
+    }
+
+    /// Does the same with a session that is requested like this.
+    pub(super) async fn running_as(&self, driver: &Driver, mut body: Value) -> String {
         body["sparkProperties"]["spark.connect.grpc.binding.port"] = json!(driver.address.port().to_string());
         let opened = open(self, &self.key, &body).await;
         assert_eq!(opened.status, 201, "{}", opened.body);
@@ -112,6 +122,17 @@ impl Place {
     pub(super) async fn of_session(&self, id: &str, columns: &str) {
         let statement = sqlx::AssertSqlSafe(format!("UPDATE connect_sessions SET {columns} WHERE submission_id = $1"));
         sqlx::query(statement).bind(id).execute(&self.world.pool).await.unwrap();
+    }
+
+    /// Takes the permission of shared sessions out of the access file, and waits until that has an effect.
+    pub(super) async fn forbid_shared(&self) {
+        std::fs::write(self.world.file.path(), TWO_TENANTS).unwrap();
+        let _guard = self.world.follow_access_file();
+        let access = &self.world.service.access;
+        until("the access file is read", async || {
+            access.current().access().tenant("red").is_some_and(|tenant| !tenant.has_shared_sessions)
+        })
+        .await;
     }
 
     /// Runs the sweeps of features until the guard is dropped.

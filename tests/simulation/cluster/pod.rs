@@ -20,6 +20,8 @@ pub(crate) enum Whose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     Absent,
+    /// No node has room for the pod.
+    Unscheduled,
     /// For example `ImagePullBackOff`.
     Stuck,
     Running,
@@ -111,6 +113,7 @@ impl Pod {
     pub(crate) fn looked_up(&self, id: &SubmissionId, of: usize, gone: bool) -> PodObservation {
         let container = match self.body {
             Body::Absent => Container::Absent,
+            Body::Unscheduled => Container::Waiting { reason: Some("Unschedulable".to_owned()), message: None },
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
             Body::Running => Container::Running { started_at: None },
             Body::Exited(exit_code) => {

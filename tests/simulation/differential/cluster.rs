@@ -138,7 +138,7 @@ impl Both {
             _ if pod.phase_is_final() => return String::new(),
             (_, 0) => (Phase::Failed, Body::Absent, Some("Evicted")),
             (Body::Absent, 1) => (Phase::Pending, Body::Stuck, None),
-            (Body::Absent | Body::Stuck, _) => (Phase::Running, Body::Running, None),
+            (Body::Absent | Body::Unscheduled | Body::Stuck, _) => (Phase::Running, Body::Running, None),
             (Body::Running, 1 | 2) => (Phase::Failed, Body::Exited(3), None),
             (Body::Running | Body::Exited(_), _) => (Phase::Succeeded, Body::Exited(0), None),
         };

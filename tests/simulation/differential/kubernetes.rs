@@ -70,7 +70,7 @@ impl Kubernetes {
             Phase::Pending | Phase::Unknown => "Pending",
         };
         let state = match pod.body {
-            Body::Absent => None,
+            Body::Absent | Body::Unscheduled => None,
             Body::Stuck => Some(json!({"waiting": {"reason": "ImagePullBackOff"}})),
             Body::Running => Some(json!({"running": {}})),
             Body::Exited(code) => Some(json!({"terminated": {"exitCode": code}})),

@@ -7,15 +7,17 @@ use std::{
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, Cost, DEFAULT_TENANT, Largest, NewSubmission, Options, Scope, Scoped, Task, replica},
-    submission::{Outcome, Placement, State, StateChange, SubmissionId},
+    store::{
+        self, Cost, DEFAULT_TENANT, Largest, NewConnectSession, NewSubmission, Options, Scope, Scoped, Task, replica,
+    },
+    submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
-use sqlx::PgPool;
+use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
 use crate::{
     rng::Rng,
-    store::{Claimed, InQueue, LeaseName, Limits, QUEUES, Session, Store},
+    store::{Claimed, InQueue, LeaseName, Limits, QUEUES, Restart, Session, Store},
 };
 
 /// The tenants of the model, by their numbers.
@@ -47,7 +49,8 @@ struct Both {
 async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
     for seed in 0..HISTORIES {
         sqlx::query(
-            "TRUNCATE submissions, submission_events, manifests, leases, watch_positions, queue_backlogs CASCADE",
+            "TRUNCATE submissions, submission_events, manifests, leases, watch_positions, queue_backlogs,
+             connect_sessions CASCADE",
         )
         .execute(&pool)
         .await
@@ -73,7 +76,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
 
 impl Both {
     async fn operation(&mut self) -> String {
-        match self.rng.below(22) {
+        match self.rng.below(24) {
             0 => self.accept().await,
             1 => self.acquire().await,
             2 => self.renew().await,
@@ -94,6 +97,8 @@ impl Both {
             15 => self.archive().await,
             16 | 17 => self.round().await,
             18 => self.hold().await,
+            19 => self.note_waiting().await,
+            20 => self.sessions().await,
             _ => self.others().await,
         }
     }
@@ -149,6 +154,20 @@ impl Both {
             origins: Default::default(),
         };
         self.real.accept(new).await.unwrap();
+        let idle = self.rng.pick(&[None, Some(0), Some(LONG)]);
+        if let Some(idle) = idle {
+            let new = NewConnectSession {
+                id: &id,
+                tenant: TENANTS[tenant],
+                principal: "anonymous:anonymous",
+                name: id.as_str(),
+                is_shared: false,
+                idle_timeout: millis(idle),
+                most: (u32::MAX, u32::MAX),
+            };
+            self.real.open_connect_session(&new).await.unwrap();
+            self.model.open_session(self.model.rows.len(), idle);
+        }
         // Over at once, or never.
         let limit = [None, None, Some(0), Some(LONG), Some(90_000)];
         let limits = Limits {
@@ -156,21 +175,40 @@ impl Both {
             run: self.rng.pick(&limit),
             infrastructure: self.rng.pick(&[0, 1, 2]),
             application: self.rng.pick(&[0, 1]),
+            capacity: self.rng.pick(&[0, 1, 2]),
+            quota: self.rng.pick(&[0, 1]),
+            memory: self.rng.pick(&[None, Some(0), Some(1)]),
+            restart: self.rng.pick(&[Restart::Never, Restart::Never, Restart::OnFailure, Restart::Always]),
         };
+        let mut kept = serde_json::Map::new();
+        kept.extend(
+            limits.memory.map(|most| ("spark.sparkgate.memoryGrowth.retries".to_owned(), most.to_string().into())),
+        );
+        let restart = match limits.restart {
+            Restart::Never => None,
+            Restart::OnFailure => Some("onFailure"),
+            Restart::Always => Some("always"),
+        };
+        kept.extend(restart.map(|word| ("spark.sparkgate.restart".to_owned(), word.into())));
         let seconds = |limit: Option<u64>| limit.map(|limit| (limit / 1000) as i32);
         sqlx::query(
             "UPDATE submissions SET start_timeout = $2, run_timeout = $3, max_retries_infrastructure = $4,
-                 max_retries_application = $5, deadline = CASE WHEN queue IS NULL THEN created_at + make_interval(secs => $2) END WHERE id = $1",
+                 max_retries_application = $5, max_retries_capacity = $6, max_retries_quota = $7,
+                 request = jsonb_set(request, '{sparkProperties}', $8),
+                 deadline = CASE WHEN queue IS NULL THEN created_at + make_interval(secs => $2) END WHERE id = $1",
         )
         .bind(id.as_str())
         .bind(seconds(limits.start))
         .bind(seconds(limits.run))
         .bind(limits.infrastructure as i32)
         .bind(limits.application as i32)
+        .bind(limits.capacity as i32)
+        .bind(limits.quota as i32)
+        .bind(Json(kept))
         .execute(&self.pool)
         .await
         .unwrap();
-        format!("accept {}, {limits:?}, of tenant {tenant}", self.model.accept(limits, tenant, in_queue))
+        format!("accept {}, {limits:?}, of tenant {tenant}, idle {idle:?}", self.model.accept(limits, tenant, in_queue))
     }
 
     async fn acquire(&mut self) -> String {
@@ -226,6 +264,11 @@ impl Both {
                 pod_uid: claimed.pod_uid.clone(),
                 epoch: claimed.epoch,
                 failed_tries: claimed.failed_tries,
+                // A claim doesn't read it: an attachment finds it in the attempts before.
+                grown: self
+                    .model
+                    .row(self.ids.iter().position(|id| *id == claimed.id).unwrap())
+                    .map_or(0, |row| row.retried_memory),
             })
             .collect();
         assert_eq!(model, in_words, "{done}");
@@ -247,6 +290,9 @@ impl Both {
         let progress = match self.rng.below(4) {
             0 => StateChange::Launched,
             1 => StateChange::Running,
+            2 if self.rng.chance(500) => {
+                StateChange::Ended(Outcome::killed(&KillCause::StartTimeout("not running in time".to_owned())))
+            }
             _ => StateChange::Ended(Outcome {
                 exit_code: self.rng.pick(&[None, Some(0), Some(3)]),
                 ..Outcome::new(self.rng.pick(&ends), self.rng.pick(&["reason", "Evicted", "OOMKilled"]), "words")
@@ -260,6 +306,15 @@ impl Both {
         let done = format!("advance {submission}, attempt {attempt}, under {claim:?}, to {progress}, {placement:?}");
         assert_eq!(model, real, "{done}");
         done
+    }
+
+    async fn note_waiting(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        let attempt = self.some_attempt(submission);
+        let reason = self.rng.pick(&["Unschedulable", "QuotaExceeded", "ImagePullBackOff"]);
+        self.real.note_waiting(&self.ids[submission], attempt, reason, "it waits").await.unwrap();
+        self.model.note_waiting(submission, attempt, reason, "it waits");
+        format!("{submission}, attempt {attempt}, waits: {reason}")
     }
 
     /// Returns an attempt, mostly the current one.
@@ -320,6 +375,21 @@ impl Both {
             row.not_before = None;
         }
         format!("the pause of {submission} is over")
+    }
+
+    /// Lets a client use a session, or looks for idle ones.
+    async fn sessions(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        if self.rng.chance(500) {
+            self.real.note_connect_use(&self.ids[submission]).await.unwrap();
+            self.model.note_use(submission);
+            return format!("use {submission}");
+        }
+        let mut real = self.real.idle_connect_sessions(None).await.unwrap();
+        real.sort_unstable_by_key(|id| id.as_str().to_owned());
+        let model: Vec<_> = self.model.idle_sessions(true).into_iter().map(|number| self.ids[number].clone()).collect();
+        assert_eq!(real, model, "idle sessions");
+        format!("idle sessions: {model:?}")
     }
 
     async fn others(&mut self) -> String {
@@ -564,6 +634,7 @@ fn lease(name: LeaseName) -> String {
         LeaseName::Watch => "watch/*".to_owned(),
         LeaseName::Deadlines => "deadlines".to_owned(),
         LeaseName::Queues => QUEUE_LEASE.to_owned(),
+        LeaseName::Sessions => "connect".to_owned(),
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Task {
     cause: Cause,
     /// The names and objects of the attempt have to be stored first.
     to_keep: bool,
+    /// And then how often its memory has grown, if it has.
+    to_record: Option<u32>,
     under: Under,
     /// The request that it waits for.
     request: Option<u64>,
@@ -123,7 +125,7 @@ impl World {
     }
 
     fn begin_claimed(&mut self, at: usize, claimed: Claimed) {
-        let Claimed { submission, attempt, named, kill, pod_uid, epoch, failed_tries } = claimed;
+        let Claimed { submission, attempt, named, kill, pod_uid, epoch, failed_tries, grown } = claimed;
         let wanted = self.plan.wanted[submission];
         let kills = kill.is_some();
         // An attempt without stored objects has nothing to delete under its own names, because it has none yet.
@@ -144,6 +146,8 @@ impl World {
         self.begin(at, name, (submission, attempt), cause, under, None);
         if let Some(task) = self.replicas[at].tasks.last_mut() {
             task.to_keep = to_keep;
+            let forgets = self.plan.flaw == Some(Flaw::GrowsUnrecorded);
+            task.to_record = Some(grown).filter(|grown| *grown > 0 && !kills && !forgets);
         }
     }
 
@@ -172,6 +176,7 @@ impl World {
             name,
             cause,
             to_keep: false,
+            to_record: None,
             under,
             request,
             giving_back,
@@ -198,6 +203,10 @@ impl World {
             (None, _) if task.to_keep => {
                 let claim = claim.unwrap_or_default();
                 Ask::KeepAttempt { submission: task.submission, attempt: task.attempt, claim }
+            }
+            (None, _) if task.to_record.is_some() => {
+                let (claim, grown) = (claim.unwrap_or_default(), task.to_record.unwrap_or_default());
+                Ask::RecordGrowth { submission: task.submission, attempt: task.attempt, claim, grown }
             }
             (None, Effect::Settle(settled)) => {
                 let settled = settled.clone();
@@ -242,9 +251,13 @@ impl World {
         task.request = None;
         match told {
             Told::EffectResult(answer) => task.under.machine().take_result(answer),
-            Told::Kept(true) => {
+            Told::Kept(true) if task.to_keep => {
                 task.to_keep = false;
                 self.counts.add(Count::KeepAttempt);
+            }
+            Told::Kept(true) => {
+                task.to_record = None;
+                self.counts.add(Count::RecordGrowth);
             }
             // Another replica continues.
             Told::Kept(false) => drop(tasks.swap_remove(place)),
@@ -253,7 +266,9 @@ impl World {
                 // A kill may have been requested meanwhile.
                 self.replicas[at].claim_at = 0;
             }
-            _ if task.to_keep => task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned())),
+            _ if task.to_keep || task.to_record.is_some() && task.giving_back.is_none() => {
+                task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned()))
+            }
             _ if task.giving_back.is_none() => {
                 task.under.machine().take_result(EffectResult::Unknown("no answer".to_owned()))
             }

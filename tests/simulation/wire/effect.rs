@@ -9,6 +9,7 @@ use crate::{
     links::{Trouble, Way},
     names::name_of,
     plan::Refused,
+    store::Next,
     world::World,
 };
 
@@ -202,6 +203,13 @@ impl World {
         }
         if let Err(wrong) = self.truths.create(name, uid, holds, self.plan.finalizer) {
             self.fail(wrong);
+        }
+        if let Some(row) = self.store.row(submission) {
+            let before = row.past.iter().take(attempt as usize - 1);
+            let grown = before.filter(|past| past.next == Next::Memory).count() as u32;
+            if row.grown.get(&attempt).copied().unwrap_or_default() != grown {
+                self.fail(format!("pod {uid} has memory that grew {grown} times, which isn't recorded"));
+            }
         }
         match self.look_up(name, name_of(submission, attempt)) {
             Found::There(seen) => EffectResult::Created(seen),

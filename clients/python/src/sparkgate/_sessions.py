@@ -26,6 +26,8 @@ _LOOK = 1.0
 class SessionOptions(TypedDict, total=False):
     """What is asked of a new session. A live one of the same name keeps what it has."""
 
+    #: Use the session of this name that members of the tenant share, if its operator permits such sessions.
+    shared: bool
     #: Spark properties. Numbers and booleans become texts.
     conf: Mapping[str, Scalar] | None
     #: Environment variables of the driver.
@@ -108,6 +110,7 @@ def _read(body: bytes) -> ConnectSession:
 def _body(name: str, options: SessionOptions) -> dict[str, Any]:
     request = NewSession(
         name=name,
+        shared=options.get("shared") or None,
         spark_properties=texts("conf", options.get("conf")),
         environment_variables=texts("env", options.get("env")),
         idle_timeout_seconds=whole_seconds(options.get("idle_timeout")),

@@ -319,8 +319,12 @@ class MaxRetries(Document):
 
     application: int | None = None
     """Retries after failures of the application."""
+    capacity: int | None = None
+    """Retries after the cluster had no room for the driver within its start timeout."""
     infrastructure: int | None = None
     """Retries after failures that the application didn't cause."""
+    quota: int | None = None
+    """Retries after a quota had no room for the driver."""
 
 
 class MemoryGrowth(Document):
@@ -363,13 +367,15 @@ class NewSession(Document):
     labels: dict[str, str] | None = None
     """Labels of its submission."""
     name: str | None = None
-    """Its name among the caller's live sessions: `default` without it. Up to 63 letters, digits, hyphens, underscores and dots."""
+    """Its name among the caller's live sessions, or among the shared ones of its tenant: `default` without it. Up to 63 letters, digits, hyphens, underscores and dots."""
     priority: int | None = None
     """Its priority among the submissions of its tenant in that queue."""
     queue: str | None = None
     """The queue that has to admit it."""
     run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
     """End it this long after its driver started, whether it is used or not."""
+    shared: bool | None = None
+    """Members of the tenant that may submit may use it, too, if the tenant's operator permits that."""
     spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
     """Properties of its driver. Without executors or dynamic allocation in them, it allocates up to ten executors dynamically."""
     spark_version: str | None = Field(None, alias="sparkVersion")
@@ -779,7 +785,9 @@ class ConnectSession(Document):
     name: str
     namespace: str
     principal: str
-    """The principal that opened it, and the only one that can connect to it."""
+    """The principal that opened it: the only one that can connect to it, unless it is shared."""
+    shared: bool
+    """Members of its tenant may connect to it, too."""
     spark_version: str = Field(..., alias="sparkVersion")
     state: ConnectSessionState
     tenant: str
@@ -819,6 +827,17 @@ class EventList(Document):
     The `after` of the next page. The last page of one submission's events has none; a page of all events always has
     one.
     """
+
+
+class JobStartupStep(Document):
+    """How long a step of a start takes, since the step before. Times of Kubernetes are accurate to a second."""
+
+    median_seconds: float = Field(..., alias="medianSeconds")
+    p90_seconds: float = Field(..., alias="p90Seconds")
+    """The time that nine of ten runs don't exceed."""
+    runs: int
+    """The runs of which it is known."""
+    step: StartupStepName
 
 
 class LaunchChange(Document):
@@ -1150,20 +1169,21 @@ class Job(Document):
     usual_failure: UsualFailure | None = Field(None, alias="usualFailure")
 
 
-class JobDetails(Job):
-    """A job with what its runs tell about the next one."""
-
-    advice: list[Advice]
-    """What its successful runs advise about its size. It is never carried out."""
-    changed_since_success: ChangedSince | None = Field(None, alias="changedSinceSuccess")
-
-
 class JobList(Document):
     """A page of jobs, the latest run first."""
 
     items: list[Job]
     next: str | None = None
     """The `cursor` of the next page. The last page has none."""
+
+
+class JobStartup(Document):
+    """How long the starts of the last 100 runs of a job took."""
+
+    runs: int
+    """The runs whose driver started. Of a run with several attempts, the last one counts."""
+    steps: list[JobStartupStep]
+    """Each step that is known of one run at least. The pause before a retry counts nowhere."""
 
 
 class NewPlaces(Document):
@@ -1257,6 +1277,16 @@ class SubmissionUsage(Usage):
 
     attempts: list[AttemptUsage]
     """The same for each attempt whose pods reserved something."""
+
+
+class JobDetails(Job):
+    """A job with what its runs tell about the next one."""
+
+    advice: list[Advice]
+    """What its successful runs advise about its size. It is never carried out."""
+    changed_since_success: ChangedSince | None = Field(None, alias="changedSinceSuccess")
+    startup: JobStartup
+    """How long the starts of its last runs took."""
 
 
 class Submission(Document):

@@ -118,6 +118,7 @@ pub(super) struct TenantDocument {
     pub(super) limits: Option<TenantLimitsDocument>,
     pub(super) prices: Option<PricesDocument>,
     pub(super) default_queue: Option<Text>,
+    pub(super) sessions: Option<SessionsDocument>,
     pub(super) policy: Option<serde_json::Value>,
     pub(super) members: Option<Vec<MemberDocument>>,
 }
@@ -139,6 +140,12 @@ pub(super) struct TenantLimitsDocument {
     pub(super) log_readers: Option<u32>,
     pub(super) file_bytes: Option<u64>,
     pub(super) record_bytes: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SessionsDocument {
+    pub(super) shared: Option<bool>,
 }
 
 #[derive(Deserialize)]

@@ -76,6 +76,7 @@ fn tenant(
         },
         prices: document.prices.map(|document| prices(document, &format!("{path}.prices"), faults)),
         default_queue: None,
+        has_shared_sessions: document.sessions.unwrap_or_default().shared.unwrap_or_default(),
         policy: document.policy,
         members: member::check(document.members.unwrap_or_default(), &format!("{path}.members"), known, false, faults),
         name: name.value,

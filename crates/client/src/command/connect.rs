@@ -34,6 +34,9 @@ pub struct Connect {
     /// The name of the session. Your live session of this name is used again.
     #[arg(default_value = "default")]
     name: String,
+    /// Use the session of this name that members of your tenant share, if the tenant's operator permits such sessions.
+    #[arg(long)]
+    shared: bool,
     /// End the session after so long without a request, such as 30m [default: that of the gateway].
     #[arg(long, value_name = "TIME")]
     idle: Option<Span>,
@@ -114,6 +117,7 @@ impl Connect {
         properties.extend(namespace.map(|namespace| ("spark.kubernetes.namespace".to_owned(), namespace)));
         let fields = [
             ("name", Some(json!(self.name))),
+            ("shared", self.shared.then_some(json!(true))),
             ("sparkProperties", texts(&properties)),
             ("sparkVersion", self.spark_version.clone().map(Value::from)),
             ("queue", self.queue.clone().map(Value::from)),

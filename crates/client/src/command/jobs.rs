@@ -57,7 +57,23 @@ struct Job {
     next_expected_at: Option<DateTime<Utc>>,
     runs: Vec<Run>,
     changed_since_success: Option<ChangedSince>,
+    startup: Startup,
     advice: Vec<Advice>,
+}
+
+/// How long the steps of its starts took.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Startup {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Step {
+    step: String,
+    median_seconds: f64,
+    p90_seconds: f64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -261,6 +277,11 @@ fn describe(job: &Job, now: DateTime<Utc>) -> String {
             text += &format!("  {}\n", clean::line(&format!("{part}: {} → {}", value(before), value(after))));
         }
     }
+    for Step { step, median_seconds, p90_seconds } in &job.startup.steps {
+        let line =
+            format!("Start: {step}: {median_seconds:.1} s in the median, {p90_seconds:.1} s or less in nine of ten");
+        text += &format!("{}\n", clean::line(&line));
+    }
     for Advice { property, suggested, reason } in &job.advice {
         let suggested = suggested.as_ref().map(|size| format!("={size}")).unwrap_or_default();
         text += &format!("{}\n", clean::line(&format!("Size: {property}{suggested}: {reason}")));
@@ -286,6 +307,7 @@ mod tests {
                 "runs": [{"id": "driver-2", "state": "FAILED", "createdAt": "2026-01-02T04:00:00Z", "failure": {"message": "ValueError: no"}},
                          {"id": "driver-1", "state": "FINISHED", "createdAt": "2026-01-02T02:58:00Z", "seconds": 90.2}],
                 "changedSinceSuccess": {"success": "driver-1", "changes": [{"part": "spark.executor.memory", "before": "4g"}]},
+                "startup": {"runs": 2, "steps": [{"step": "scheduled", "runs": 2, "medianSeconds": 4, "p90Seconds": 31.25}]},
                 "advice": [{"property": "spark.driver.memory", "suggested": "1024m", "reason": "it is too large"}]}"#,
         )
         .unwrap();
@@ -298,6 +320,7 @@ mod tests {
             "Last good:   2h ago: driver-1",
             "Next:        in 1h",
             "Usually:     APPLICATION_ERROR (1): ValueError: no\n",
+            "Start: scheduled: 4.0 s in the median, 31.2 s or less in nine of ten\n",
             "Changed since driver-1 succeeded:\n  spark.executor.memory: 4g → –\n",
             "Size: spark.driver.memory=1024m: it is too large\n",
             "  driver-1  FINISHED after 1m 30s, 2h 2m ago\n",

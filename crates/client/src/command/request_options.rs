@@ -56,6 +56,12 @@ pub(super) struct RequestOptions {
     /// Maximum number of retries after failures of the application, such as an exit code other than 0 or too little memory.
     #[arg(long, value_name = "N")]
     application_retries: Option<u32>,
+    /// Maximum number of retries after the cluster had no room for the driver within the start timeout.
+    #[arg(long, value_name = "N")]
+    capacity_retries: Option<u32>,
+    /// Maximum number of retries after a quota had no room for the driver.
+    #[arg(long, value_name = "N")]
+    quota_retries: Option<u32>,
 }
 
 impl RequestOptions {
@@ -78,7 +84,12 @@ impl RequestOptions {
         set("startTimeoutSeconds", self.start_timeout.map(seconds));
         set("runTimeoutSeconds", self.run_timeout.map(seconds));
         set("killGraceSeconds", self.kill_grace.map(seconds));
-        let retries = [("infrastructure", self.retries), ("application", self.application_retries)];
+        let retries = [
+            ("infrastructure", self.retries),
+            ("application", self.application_retries),
+            ("capacity", self.capacity_retries),
+            ("quota", self.quota_retries),
+        ];
         let retries: BTreeMap<&str, u32> = retries.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect();
         set("maxRetries", (!retries.is_empty()).then(|| json!(retries)));
         Value::Object(patch)

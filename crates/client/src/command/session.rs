@@ -48,13 +48,14 @@ pub struct End {
 /// A session, as far as it is displayed.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Document {
-    pub(super) id: String,
-    name: String,
-    pub(super) state: State,
-    pub(super) message: Option<String>,
-    pub(super) url: Option<String>,
-    principal: String,
+pub(crate) struct Document {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) state: State,
+    pub(crate) message: Option<String>,
+    pub(crate) url: Option<String>,
+    pub(crate) principal: String,
+    pub(crate) shared: bool,
     namespace: String,
     spark_version: String,
     last_used_at: Option<DateTime<Utc>>,
@@ -63,7 +64,7 @@ pub(super) struct Document {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub(super) enum State {
+pub(crate) enum State {
     #[default]
     Opening,
     Ready,
@@ -88,7 +89,7 @@ impl Session {
 ///
 /// # Errors
 /// Those of the call; a 404 for an unknown id.
-pub(super) async fn look(api: &Api, id: &str) -> Result<Document, Error> {
+pub(crate) async fn look(api: &Api, id: &str) -> Result<Document, Error> {
     let call = Call::get(format!("asking for the session {id}"), &["sessions", id]);
     document::read(call.action(), &api.send(&call).await?.body)
 }
@@ -96,7 +97,8 @@ pub(super) async fn look(api: &Api, id: &str) -> Result<Document, Error> {
 const COLUMNS: [Column<'static>; 5] =
     [whole("SESSION"), whole("NAME"), whole("STATE"), whole("PRINCIPAL"), whole("LAST USED")];
 /// The columns of a wide list in addition.
-const WIDE: [Column<'static>; 4] = [whole("NAMESPACE"), whole("SPARK"), whole("IDLE AT"), cut("MESSAGE")];
+const WIDE: [Column<'static>; 5] =
+    [whole("SHARED"), whole("NAMESPACE"), whole("SPARK"), whole("IDLE AT"), cut("MESSAGE")];
 
 impl List {
     async fn run(self) -> Outcome {
@@ -148,11 +150,18 @@ async fn end(api: &Api, session: &str) -> Result<String, Error> {
     Ok(ended.id)
 }
 
+/// Lists live sessions.
+///
+/// # Errors
+/// Those of the call.
+pub(crate) async fn live(api: &Api) -> Result<Vec<Document>, Error> {
+    let call = Call::get("listing sessions", &["sessions"]);
+    documents(&call, &api.send(&call).await?.body)
+}
+
 /// Returns the id of the live session with a name.
 async fn named(api: &Api, name: &str) -> Result<String, Error> {
-    let call = Call::get("listing sessions", &["sessions"]);
-    let sessions = documents(&call, &api.send(&call).await?.body)?;
-    let mut found = sessions.into_iter().filter(|session| session.name == name);
+    let mut found = live(api).await?.into_iter().filter(|session| session.name == name);
     match (found.next(), found.next()) {
         (Some(session), None) => Ok(session.id),
         (Some(_), Some(_)) => Err(Error::Here(format!("several sessions have the name {name}: give an id"))),
@@ -177,6 +186,7 @@ fn row(session: &Document) -> Vec<Cell> {
 
 fn wide(session: &Document) -> Vec<Cell> {
     vec![
+        Cell::new(if session.shared { "yes" } else { "no" }),
         Cell::new(&session.namespace),
         Cell::new(&session.spark_version),
         Cell::new(&time(session.idle_at)),

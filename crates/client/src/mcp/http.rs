@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use tokio::{net::TcpListener, signal::ctrl_c};
 
-use super::{Callers, Tools, without_credentials};
+use super::{Allowed, Callers, Tools, without_credentials};
 use crate::{
     api::{Api, Call},
     error::Error,
@@ -42,13 +42,15 @@ pub(crate) struct HttpSettings {
 ///
 /// # Errors
 /// The settings of the gateway can't be used, or the address is taken.
-pub(crate) async fn serve_http(gateway: &Gateway, may_write: bool, settings: HttpSettings) -> Result<(), Error> {
-    let api = Arc::new(without_credentials(gateway)?);
+pub(crate) async fn serve_http(gateway: &Gateway, allowed: Allowed, settings: HttpSettings) -> Result<(), Error> {
+    let connection = without_credentials(gateway)?;
+    let api = Arc::new(Api::without_token(&connection)?);
+    let tools = Tools::new(Callers::Requests(Arc::clone(&api)), allowed, &connection.trust);
     let failed = |error: std::io::Error| Error::Here(format!("listening on {}: {error}", settings.address));
     let listener = TcpListener::bind(settings.address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     note(&format!("serving the Model Context Protocol at http://{address}{PATH}"));
-    let router = router(api, may_write, address, settings.allowed_hosts);
+    let router = router(api, tools, address, settings.allowed_hosts);
     let stopped = async {
         // Without a handler of signals the process ends at once, which is as good.
         let _ = ctrl_c().await;
@@ -56,7 +58,7 @@ pub(crate) async fn serve_http(gateway: &Gateway, may_write: bool, settings: Htt
     axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(failed)
 }
 
-fn router(api: Arc<Api>, may_write: bool, address: SocketAddr, names: Names) -> Router {
+fn router(api: Arc<Api>, tools: Tools, address: SocketAddr, names: Names) -> Router {
     // A page can resolve its own name to this address (DNS rebinding), so only known names are served. A browser sends `Origin`: no page
     // may call tools.
     let own = [address.ip().to_string()];
@@ -67,7 +69,6 @@ fn router(api: Arc<Api>, may_write: bool, address: SocketAddr, names: Names) -> 
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST);
-    let tools = Tools::new(Callers::Requests(Arc::clone(&api)), may_write);
     let service =
         StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
     Router::new().route_service(PATH, service).layer(from_fn_with_state(api, authenticated))

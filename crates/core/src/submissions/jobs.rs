@@ -1,6 +1,7 @@
 //! Jobs: all runs of a name in a tenant. What a team asks in the morning: which failed, since when, and what has changed.
 
 mod history;
+mod starts;
 
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use sparkgate_submission::{State, SubmissionId};
 use sparkgate_tenancy::session::Session;
 
 pub use history::{JobHistory, UsualFailure};
+pub use starts::{JobStarts, StepDuration};
 
 /// How many runs of each job the list has.
 const RUNS_IN_LIST: u32 = 10;
@@ -99,6 +101,15 @@ impl Submissions {
                 JobAnswer::Ambiguous(others.into_iter().chain([job]).map(|job| job.tenant).collect())
             }
         })
+    }
+
+    /// Returns how long the starts of a job's last runs took.
+    ///
+    /// # Errors
+    /// The database doesn't answer.
+    pub async fn job_starts(&self, caller: &Session, job: &Job) -> Result<JobStarts, Error> {
+        let starts = self.store.scoped(&caller.readable()).job_starts(&job.tenant, &job.name, RUNS).await?;
+        Ok(JobStarts::of(&starts))
     }
 
     /// Returns what has changed since a job last succeeded; `None` if its newest end isn't a failure, or it never succeeded.

@@ -126,7 +126,7 @@ pub(super) fn waterfall(steps: &[(StartupStep, DateTime<Utc>)]) -> Markup {
 }
 
 /// Returns what the time before a step was spent on.
-fn in_words(step: StartupStep) -> &'static str {
+pub(super) fn in_words(step: StartupStep) -> &'static str {
     match step {
         StartupStep::Queued => "Accepted",
         StartupStep::Admitted => "Waiting in its queue",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::text::cut;
 use crate::v1::submissions::rerun::{RERUN_OF, body_of};
@@ -104,8 +104,7 @@ fn own_properties(of: &Submission) -> Vec<(String, String)> {
     {
         properties.extend(seconds.map(|seconds| (key.to_owned(), format!("{seconds}s"))));
     }
-    for (key, count) in [("infrastructure", of.max_retries_infrastructure), ("application", of.max_retries_application)]
-    {
+    for (key, count) in of.max_retries() {
         properties.extend((count > 0).then(|| (format!("maxRetries.{key}"), count.to_string())));
     }
     properties
@@ -116,12 +115,12 @@ fn airflow(request: &Value, of: &Submission) -> String {
         "from sparkgate_provider.operators.sparkgate import SparkgateSubmitOperator\n\nSparkgateSubmitOperator(\n    task_id={},\n",
         Value::from(of.name.as_str())
     );
-    let labels: Map<String, Value> = body_of(request, of)
+    let mut body = body_of(request, of);
+    let retries = body.remove("maxRetries");
+    let labels: Map<String, Value> = body
         .remove("labels")
         .and_then(|labels| if let Value::Object(labels) = labels { Some(labels) } else { None })
         .unwrap_or_default();
-    let retries = (of.max_retries_infrastructure > 0 || of.max_retries_application > 0)
-        .then(|| json!({"infrastructure": of.max_retries_infrastructure, "application": of.max_retries_application}));
     for (name, value) in [
         ("application", request["appResource"].clone()),
         ("main_class", request["mainClass"].clone()),
@@ -183,6 +182,8 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

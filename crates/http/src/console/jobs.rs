@@ -12,7 +12,7 @@ use super::{
     text::{ago, cut, duration, moment, took},
 };
 use crate::v1::jobs::{self, JobName, JobQuery, TenantQuery};
-use sparkgate_service::{Advice, ChangedSince, FailureReason, Job, JobRun, Session};
+use sparkgate_service::{Advice, ChangedSince, FailureReason, Job, JobRun, JobStarts, Session};
 use sparkgate_submission::{State as SubmissionState, headline, headline_of_row};
 use sparkgate_web::{problem::Problem, query, session::Caller, state::AppState};
 
@@ -153,13 +153,23 @@ pub(super) async fn show(
     let TenantQuery { tenant } = query::read(&form::filled(uri.query().unwrap_or_default()))?;
     let job = jobs::find(&state, &caller, tenant.as_deref(), &job).await?;
     let changed = state.service.submissions.changed_since_success(&caller, &job).await?;
+    let starts = state.service.submissions.job_starts(&caller, &job).await?;
     let advice = state.service.spark_ui.advice(&caller, &job.tenant, &job.name).await?;
-    let content = content(&job, changed.as_ref(), &advice, &root(uri.path()), Utc::now());
+    let told = Told { changed, starts, advice };
+    let content = content(&job, &told, &root(uri.path()), Utc::now());
     let frame = Frame { title: &job.name, section: Section::Jobs, path: uri.path(), caller: Some(&caller), live: None };
     Ok(page(frame.around(&content)))
 }
 
-fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &str, now: DateTime<Utc>) -> Markup {
+/// What the runs of a job tell, beside their history.
+struct Told {
+    changed: Option<ChangedSince>,
+    starts: JobStarts,
+    advice: Vec<Advice>,
+}
+
+fn content(job: &Job, told: &Told, root: &str, now: DateTime<Utc>) -> Markup {
+    let Told { changed, starts: times, advice } = told;
     let history = &job.history;
     let submissions = format!("{root}submissions/");
     let end = |end: &Option<(_, DateTime<Utc>)>| {
@@ -200,6 +210,7 @@ fn content(job: &Job, changed: Option<&ChangedSince>, advice: &[Advice], root: &
             }
         }
         @if let Some(changed) = changed { (changes(changed, &submissions)) }
+        @if !times.steps.is_empty() { (starts(times)) }
         @if !advice.is_empty() { (advised(advice)) }
         (runs(&job.runs, &submissions, now))
     }
@@ -217,6 +228,31 @@ fn changes(changed: &ChangedSince, submissions: &str) -> Markup {
             @if changed.differences.is_empty() { p { "Both requests are the same: look at the data, the image and the cluster." } } @else {
                 (compare::table(&changed.differences, "Changes", ["When it succeeded", "When it failed"]))
             }
+        }
+    }
+}
+
+/// Shows how long the steps of the starts took.
+fn starts(of: &JobStarts) -> Markup {
+    html! {
+        section {
+            h2 { "Starts " span.count { (of.runs) } }
+            div.scroll tabindex="0" role="region" aria-label="Starts" { table.plain {
+                thead { tr {
+                    th scope="col" { "Step" } th.number scope="col" { "Median" } th.number scope="col" { "Nine of ten, at most" }
+                    th.number scope="col" { "Runs" }
+                } }
+                tbody {
+                    @for one in &of.steps {
+                        tr {
+                            th scope="row" { (chart::in_words(one.step)) }
+                            td.number { (took(one.median_seconds)) }
+                            td.number { (took(one.p90_seconds)) }
+                            td.number { (one.runs) }
+                        }
+                    }
+                }
+            } }
         }
     }
 }

@@ -22,7 +22,7 @@ use sparkgate_web::{
 /// A session as a row of the page.
 struct Row {
     open: OpenSession,
-    /// Where clients connect, for the principal of the session.
+    /// Where clients connect, for those who may.
     connection_string: Option<String>,
     spark_ui: Option<String>,
     may_end: bool,
@@ -59,9 +59,8 @@ pub(super) async fn show(
 
 fn row_of(state: &AppState, caller: &Session, open: OpenSession, host: Option<&str>) -> Row {
     let submission = &open.session.submission;
-    let is_own = submission.principal == caller.principal().subject();
-    let connection_string =
-        is_own.then(|| state.service.connect.settings().connection_string(host, &submission.id)).flatten();
+    let settings = state.service.connect.settings();
+    let connection_string = open.is_open_to(caller).then(|| settings.connection_string(host, &submission.id)).flatten();
     // From `/console/sessions`.
     let spark_ui =
         spark_ui_of(&state.service, submission).map(|ui| if ui.starts_with('/') { format!("..{ui}") } else { ui });
@@ -112,7 +111,10 @@ fn shown(row: &Row, names: &Names, now: DateTime<Utc>) -> Markup {
                 span class={ "state " (class) } { (state) }
                 @if let Some(message) = &open.message { p.quiet { (word(message)) } }
             }
-            td { (names.show(&submission.principal)) p.quiet { "tenant " (word(&submission.tenant)) } }
+            td {
+                (names.show(&submission.principal))
+                p.quiet { @if session.is_shared { "shared in " } "tenant " (word(&submission.tenant)) }
+            }
             td { @if let Some(at) = session.used_at { (ago(at, now)) } @else { span.none { "–" } } }
             td { @if let Some(at) = open.idle_at() { "in " (duration(at - now)) p.quiet { "unless it is used" } } @else { span.none { "–" } } }
             td { (submission.spark_version) @if let Some(ui) = spark_ui { " " a href=(ui) target="_blank" rel="noopener noreferrer" { "Spark UI" } } }

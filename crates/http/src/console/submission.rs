@@ -169,9 +169,9 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
 fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
     let text = |text: &str| Some(word(text));
     let seconds = |seconds: Option<i32>| seconds.map(|seconds| html! { (seconds) " s" });
-    let retries = (of.max_retries_infrastructure > 0 || of.max_retries_application > 0).then(|| {
-        html! { (of.max_retries_infrastructure) " infrastructure, " (of.max_retries_application) " application" }
-    });
+    let retries = of.max_retries().into_iter().filter(|(_, most)| *most > 0);
+    let retries: Vec<_> = retries.map(|(kind, most)| format!("{most} {kind}")).collect();
+    let retries = (!retries.is_empty()).then(|| html! { (retries.join(", ")) });
     let labels = (!of.labels.is_empty()).then(|| {
         html! {
             @for (key, value) in &of.labels {

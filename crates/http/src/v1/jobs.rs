@@ -96,7 +96,8 @@ pub(crate) struct TenantQuery {
 
 /// Get a job
 ///
-/// The last 100 runs of a name, what they tell, and, if the last one failed, what has changed since the job last succeeded.
+/// The last 100 runs of a name, what they tell, how long the steps of their starts took, and, if the last one failed, what has changed since
+/// the job last succeeded.
 #[utoipa::path(
     get, path = "/v1/jobs/{job}", tag = "Jobs", operation_id = "getJob", params(JobName, TenantQuery),
     responses(
@@ -114,8 +115,9 @@ pub(super) async fn get(
     let job = find(&state, &caller, tenant.as_deref(), &job).await?;
     let service = &state.service;
     let changed = service.submissions.changed_since_success(&caller, &job).await?;
+    let starts = service.submissions.job_starts(&caller, &job).await?;
     let advice = service.spark_ui.advice(&caller, &job.tenant, &job.name).await?;
-    Ok(Reply::ok(JobDetails::new(job, changed, advice)))
+    Ok(Reply::ok(JobDetails::new(job, changed, &starts, advice)))
 }
 
 /// Returns the job of this name that the caller may see.

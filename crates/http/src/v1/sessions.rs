@@ -30,7 +30,7 @@ use sparkgate_web::{
 
 /// Open a session of Spark Connect
 ///
-/// Returns the caller's live session of this name, or submits one: a driver that runs Spark Connect's server. Answers at once; the session
+/// Returns the caller's live session of this name (or the shared one of its tenant), or submits one: a driver that runs Spark Connect's server. Answers at once; the session
 /// can be used when its state is `READY`. A client connects to `url`, with its credentials as `token`.
 #[utoipa::path(
     post, path = "/v1/sessions", tag = "Sessions", operation_id = "openSession",

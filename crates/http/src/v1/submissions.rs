@@ -30,7 +30,7 @@ mod late;
 pub(super) mod new;
 pub(crate) mod rerun;
 mod spark;
-mod startup;
+pub(super) mod startup;
 pub(super) mod wait;
 
 use document::{State as StateWord, Submission};

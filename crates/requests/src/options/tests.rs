@@ -65,6 +65,21 @@ fn options_above_the_operators_limits_are_refused() {
 }
 
 #[test]
+fn a_lack_of_room_has_budgets_that_permit_another_attempt() {
+    let options = take(&[("maxRetries.capacity", "3"), ("maxRetries.quota", "2")]).unwrap();
+    assert_eq!((options.retries.capacity, options.retries.quota), (Some(3), Some(2)));
+    assert!(options.may_repeat());
+    assert!(!take(&[("maxRetries.quota", "0")]).unwrap().may_repeat());
+    assert_eq!((options.kept().max_retries_capacity, options.kept().max_retries_quota), (3, 2));
+    let caps = Caps { retries: Some(2), ..Caps::default() };
+    let refused = options.check(&caps).unwrap_err().to_string();
+    assert!(refused.contains("maxRetries.capacity") && refused.contains("allows 2"), "{refused}");
+    assert!(take(&[("maxRetries.quota", "-1")]).unwrap_err().contains("not a number of retries"));
+    let shown = format!("{:?}", options.retries);
+    assert_eq!(shown, "Retries { infrastructure: None, application: None, capacity: 3, quota: 2 }");
+}
+
+#[test]
 fn options_of_the_request_override_defaults() {
     let own = take(&[("label.a", "1"), ("startTimeout", "1m")]).unwrap();
     let others = take(&[("label.a", "2"), ("label.b", "2"), ("startTimeout", "2m"), ("runTimeout", "2m")]).unwrap();

@@ -144,10 +144,10 @@ macro_rules! statement {
             SELECT *, "#,
             $bytes,
             r#" AS bytes
-            FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], "#,
+            FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::integer[], $29::integer[], "#,
             $origins,
             r#"::text[])
-            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire, origins)"#,
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire, max_retries_capacity, max_retries_quota, origins)"#,
             $join,
             r#"
         )"#,
@@ -156,7 +156,7 @@ macro_rules! statement {
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
                 kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context,
-                client_id, wire, origins, record_bytes"#,
+                client_id, wire, max_retries_capacity, max_retries_quota, origins, record_bytes"#,
             $row,
             r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
@@ -164,7 +164,8 @@ macro_rules! statement {
                 run_timeout, kill_grace, "#,
             $deadline,
             r#", max_retries_infrastructure,
-                max_retries_application, tenant, principal, trace_context, client_id, wire, origins::jsonb, bytes"#,
+                max_retries_application, tenant, principal, trace_context, client_id, wire, coalesce(max_retries_capacity, 0),
+                coalesce(max_retries_quota, 0), origins::jsonb, bytes"#,
             $row_values,
             r#"
             FROM "#,
@@ -223,7 +224,7 @@ macro_rules! audited {
         r#", audited AS (
             INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict)
             SELECT principal, address, request_id, 'submit', tenant, id, 'allowed'
-            FROM accepted JOIN unnest($28::text[], $29::text[], $30::text[]) AS actor (id, address, request_id) USING (id)
+            FROM accepted JOIN unnest($30::text[], $31::text[], $32::text[]) AS actor (id, address, request_id) USING (id)
             RETURNING *
         )"#
     };
@@ -262,7 +263,7 @@ macro_rules! plain {
 
 macro_rules! audited_one {
     (origins: $origins:literal, permitted: $permitted:expr, from: $from:literal) => {
-        statement!(origins: $origins, deadline: deadline!(), join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: audited!(), entry: entry!("$31"))
+        statement!(origins: $origins, deadline: deadline!(), join: "", bytes: bytes!(""), row: "", row_values: "", manifest: "", permitted: $permitted, from: $from, audited: audited!(), entry: entry!("$33"))
     };
 }
 
@@ -272,7 +273,7 @@ macro_rules! sealed_one {
         statement!(
             origins: $origins,
             deadline: deadline!(),
-            join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
+            join: " LEFT JOIN unnest($33::text[], $34::text[], $35::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
             bytes: bytes!(" + coalesce(octet_length(sealed), 0)"),
             row: ", sealed, claimed_by",
             row_values: ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
@@ -280,7 +281,7 @@ macro_rules! sealed_one {
             permitted: $permitted,
             from: $from,
             audited: audited!(),
-            entry: entry!("$34")
+            entry: entry!("$36")
         )
     };
 }
@@ -288,11 +289,11 @@ macro_rules! sealed_one {
 /// Also writes submissions in queues, which wait for their admission (`UNADMITTED`), if the backlogs of the queues have room for them. The
 /// locks of queues follow those of tenants.
 const IN_QUEUES: &str = statement!(
-    origins: "$35",
+    origins: "$37",
     deadline: concat!("CASE WHEN queue IS NULL THEN ", deadline!(), " END"),
-    join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)
-            LEFT JOIN unnest($39::text[], $40::text[], $41::integer[], $42::integer[], $43::integer[], $44::bigint[], $45::bigint[],
-                $46::bigint[], $47::bigint[], $48::boolean[], $49::text[])
+    join: " LEFT JOIN unnest($33::text[], $34::text[], $35::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)
+            LEFT JOIN unnest($41::text[], $42::text[], $43::integer[], $44::integer[], $45::integer[], $46::bigint[], $47::bigint[],
+                $48::bigint[], $49::bigint[], $50::boolean[], $51::text[])
                 AS in_queue (id, queue, priority, queue_timeout, cost_pods, cost_millicores, cost_memory_bytes,
                     cost_driver_millicores, cost_driver_memory_bytes, cost_grows, cost_extended) USING (id)",
     bytes: bytes!(" + coalesce(octet_length(sealed), 0)"),
@@ -308,11 +309,11 @@ const IN_QUEUES: &str = statement!(
             SELECT tenant,
                 CASE WHEN queued IS NOT NULL THEN queued - locked_queued(tenant, queued) END AS places,
                 CASE WHEN most IS NOT NULL THEN most - locked_record_bytes(tenant) END AS room
-            FROM (SELECT * FROM unnest($36::text[], $37::bigint[], $38::bigint[]) AS bounds (tenant, queued, most)
+            FROM (SELECT * FROM unnest($38::text[], $39::bigint[], $40::bigint[]) AS bounds (tenant, queued, most)
                   ORDER BY tenant OFFSET 0) AS sorted
         ), backlogs AS MATERIALIZED (
             SELECT queue, most - locked_backlog(queue, most) AS queue_places
-            FROM (SELECT * FROM unnest($50::text[], $51::bigint[]) AS backlogs (queue, most)
+            FROM (SELECT * FROM unnest($52::text[], $53::bigint[]) AS backlogs (queue, most)
                   WHERE (SELECT count(*) FROM bounds) >= 0 ORDER BY queue OFFSET 0) AS sorted
         ), permitted AS MATERIALIZED (
             SELECT placed.* FROM (
@@ -324,16 +325,16 @@ const IN_QUEUES: &str = statement!(
         )",
     from: "permitted",
     audited: audited!(),
-    entry: entry!("$34")
+    entry: entry!("$36")
 );
 
-const PLAIN: &str = plain!(origins: "$28", permitted: "", from: "new");
-const AUDITED: &str = audited_one!(origins: "$32", permitted: "", from: "new");
-const SEALED: &str = sealed_one!(origins: "$35", permitted: "", from: "new");
-const PLAIN_BOUNDED: &str = plain!(origins: "$28", permitted: permitted!("$29", "$30", "$31"), from: "permitted");
+const PLAIN: &str = plain!(origins: "$30", permitted: "", from: "new");
+const AUDITED: &str = audited_one!(origins: "$34", permitted: "", from: "new");
+const SEALED: &str = sealed_one!(origins: "$37", permitted: "", from: "new");
+const PLAIN_BOUNDED: &str = plain!(origins: "$30", permitted: permitted!("$31", "$32", "$33"), from: "permitted");
 const AUDITED_BOUNDED: &str =
-    audited_one!(origins: "$32", permitted: permitted!("$33", "$34", "$35"), from: "permitted");
-const SEALED_BOUNDED: &str = sealed_one!(origins: "$35", permitted: permitted!("$36", "$37", "$38"), from: "permitted");
+    audited_one!(origins: "$34", permitted: permitted!("$35", "$36", "$37"), from: "permitted");
+const SEALED_BOUNDED: &str = sealed_one!(origins: "$37", permitted: permitted!("$38", "$39", "$40"), from: "permitted");
 
 fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> Statement<'a> {
     let actors: Vec<_> =
@@ -386,7 +387,9 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool, with_entries: bool) -> 
         .bind(column(rows, |row| row.new.principal.as_str()))
         .bind(rare(rows, |row| row.new.trace.as_deref()))
         .bind(rare(rows, |row| row.new.options.client_id.as_deref()))
-        .bind(rare(rows, |row| row.new.options.wire.map(Wire::as_str)));
+        .bind(rare(rows, |row| row.new.options.wire.map(Wire::as_str)))
+        .bind(rare(rows, |row| Some(row.new.options.max_retries_capacity).filter(|most| *most > 0)))
+        .bind(rare(rows, |row| Some(row.new.options.max_retries_quota).filter(|most| *most > 0)));
     if is_plain {
         return bound(statement.bind(origins), &bounds);
     }
@@ -424,7 +427,7 @@ fn bind_bounds<'a>(statement: Statement<'a>, bounds: &BTreeMap<&'a str, TenantBo
 }
 
 /// Returns a column that few submissions have. If none has it, the array is empty: `unnest` fills it up with NULL.
-fn rare<'a>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> Option<&'a str>) -> Vec<Option<&'a str>> {
+fn rare<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> Option<T>) -> Vec<Option<T>> {
     let any = rows.iter().any(|row| value(row).is_some());
     if any { column(rows, value) } else { Vec::new() }
 }

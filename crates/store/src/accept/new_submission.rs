@@ -59,4 +59,6 @@ pub struct Options {
     pub kill_grace: Option<i32>,
     pub max_retries_infrastructure: i32,
     pub max_retries_application: i32,
+    pub max_retries_capacity: i32,
+    pub max_retries_quota: i32,
 }

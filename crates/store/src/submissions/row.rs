@@ -13,8 +13,8 @@ pub(crate) const COLUMNS: &str =
     "id, number, name, state, owner, tenant, principal, namespace, client_id, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
-    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries,
-    queue, priority, admitted_at, held_at, held_by, held_reason";
+    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, max_retries_capacity,
+    max_retries_quota, failed_tries, queue, priority, admitted_at, held_at, held_by, held_reason";
 
 #[derive(sqlx::FromRow)]
 pub(crate) struct Row {
@@ -50,6 +50,8 @@ pub(crate) struct Row {
     kill_grace: Option<i32>,
     max_retries_infrastructure: i32,
     max_retries_application: i32,
+    max_retries_capacity: i32,
+    max_retries_quota: i32,
     failed_tries: i32,
     queue: Option<String>,
     priority: Option<i32>,
@@ -106,6 +108,8 @@ impl TryFrom<Row> for Submission {
             kill_grace: row.kill_grace,
             max_retries_infrastructure: row.max_retries_infrastructure,
             max_retries_application: row.max_retries_application,
+            max_retries_capacity: row.max_retries_capacity,
+            max_retries_quota: row.max_retries_quota,
             failed_tries: row.failed_tries,
             queue: row.queue,
             priority: row.priority,

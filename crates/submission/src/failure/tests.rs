@@ -130,10 +130,21 @@ fn only_unintended_failures_that_may_not_repeat_are_retried() {
     assert_eq!(evicted(State::Failed).retry_kind(), Some(RetryKind::Requeue));
     assert_eq!(evicted(State::Killed).retry_kind(), None);
     assert_eq!(retried(RetryKind::Application), ["OUT_OF_MEMORY", "APPLICATION_ERROR", "START_FAILED"]);
-    for code in FailureCode::ALL.iter().filter(|code| code.retry_kind().is_some()) {
-        let class = if code.retry_kind() == Some(RetryKind::Application) { "application" } else { "infrastructure" };
+    assert_eq!(retried(RetryKind::Capacity), ["UNSCHEDULABLE"]);
+    assert_eq!(retried(RetryKind::Quota), ["QUOTA_EXCEEDED"]);
+    for code in FailureCode::ALL {
+        let class = match code.retry_kind() {
+            Some(RetryKind::Application) => "application",
+            Some(RetryKind::Infrastructure) => "infrastructure",
+            Some(RetryKind::Capacity | RetryKind::Quota) => "capacity",
+            Some(RetryKind::Requeue) | None => continue,
+        };
         assert_eq!(code.class().as_str(), class, "{code}");
     }
+    let refused = |message: &str| Outcome::new(State::Error, "Forbidden", message).retry_kind();
+    assert_eq!(refused("pods is forbidden: exceeded quota: q"), Some(RetryKind::Quota), "a quota may grow");
+    assert_eq!(refused("denied by a policy"), None);
+    assert_eq!(Outcome::new(State::Error, "MemoryMax", "full").retry_kind(), None);
 }
 
 #[test]

@@ -97,7 +97,11 @@ impl Life {
         }
     }
 
+    /// Ends when the container has run for its time. A server never has.
     async fn time_passes(&self) {
+        if self.job.session {
+            std::future::pending().await
+        }
         sleep(self.job.runs).await;
         let mut hold = self.hold.clone();
         let _ = hold.wait_for(|hold| !hold).await;

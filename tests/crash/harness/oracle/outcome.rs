@@ -6,7 +6,7 @@ use crate::harness::truth::{Played, PodTruth};
 /// The actions of others on a submission.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByOthers {
-    /// A client requested a kill.
+    /// A client requested a kill, or a session was idle.
     pub(super) kill_asked: bool,
     /// A pod was created under the name of its driver, or a webhook denies its pods.
     pub(super) refused: bool,

@@ -64,7 +64,7 @@ impl JobHistory {
 }
 
 /// Returns a quantile of sorted numbers, by the nearest rank.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }

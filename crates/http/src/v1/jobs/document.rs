@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::v1::submissions::document::State;
+use crate::v1::submissions::{document::State, startup::StepWord};
 use sparkgate_service::{self as service, FailureReason};
 use sparkgate_submission::SubmissionId;
 
@@ -100,8 +100,35 @@ pub(in crate::v1) struct JobDetails {
     /// What has changed since the job last succeeded. Only if its newest run that ended failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed_since_success: Option<ChangedSince>,
+    /// How long the starts of its last runs took.
+    startup: JobStartup,
     /// What its successful runs advise about its size. It is never carried out.
     advice: Vec<Advice>,
+}
+
+/// How long the starts of the last 100 runs of a job took.
+#[derive(Debug, Serialize, ToSchema)]
+struct JobStartup {
+    /// The runs whose driver started. Of a run with several attempts, the last one counts.
+    #[schema(example = 96)]
+    runs: usize,
+    /// Each step that is known of one run at least. The pause before a retry counts nowhere.
+    steps: Vec<JobStartupStep>,
+}
+
+/// How long a step of a start takes, since the step before. Times of Kubernetes are accurate to a second.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct JobStartupStep {
+    step: StepWord,
+    /// The runs of which it is known.
+    #[schema(example = 96)]
+    runs: usize,
+    #[schema(example = 4.0)]
+    median_seconds: f64,
+    /// The time that nine of ten runs don't exceed.
+    #[schema(example = 11.0)]
+    p90_seconds: f64,
 }
 
 /// What has changed since a job last succeeded.
@@ -183,10 +210,18 @@ impl From<service::JobRun> for Run {
     }
 }
 
+impl From<&service::StepDuration> for JobStartupStep {
+    fn from(of: &service::StepDuration) -> Self {
+        let service::StepDuration { step, runs, median_seconds, p90_seconds } = *of;
+        Self { step: step.into(), runs, median_seconds, p90_seconds }
+    }
+}
+
 impl JobDetails {
     pub(in crate::v1) fn new(
         job: service::Job,
         changed: Option<service::ChangedSince>,
+        starts: &service::JobStarts,
         advice: Vec<service::Advice>,
     ) -> Self {
         let changed = changed.map(|service::ChangedSince { success, failure, differences }| ChangedSince {
@@ -203,6 +238,7 @@ impl JobDetails {
             reason,
             runs,
         });
-        Self { job: job.into(), changed_since_success: changed, advice: advice.collect() }
+        let startup = JobStartup { runs: starts.runs, steps: starts.steps.iter().map(JobStartupStep::from).collect() };
+        Self { job: job.into(), changed_since_success: changed, startup, advice: advice.collect() }
     }
 }

@@ -22,9 +22,12 @@ const DEFAULT: &str = "default";
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"name": "notebook", "sparkProperties": {"spark.executor.memory": "4g"}, "idleTimeoutSeconds": 1800}))]
 pub(in crate::v1) struct NewSession {
-    /// Its name among the caller's live sessions: `default` without it. Up to 63 letters, digits, hyphens, underscores and dots.
+    /// Its name among the caller's live sessions, or among the shared ones of its tenant: `default` without it. Up to 63 letters, digits, hyphens, underscores and dots.
     #[schema(example = "notebook")]
     name: Option<String>,
+    /// Members of the tenant that may submit may use it, too, if the tenant's operator permits that.
+    #[serde(default)]
+    shared: bool,
     /// Properties of its driver. Without executors or dynamic allocation in them, it allocates up to ten executors dynamically.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
@@ -94,6 +97,7 @@ pub(super) fn parse(
         priority: session.priority,
         session: Some(SessionOptions {
             name: session.name.unwrap_or_else(|| DEFAULT.to_owned()),
+            is_shared: session.shared,
             idle_timeout: session.idle_timeout_seconds.map_or(idle_timeout, Duration::from_secs),
         }),
         ..SubmissionOptions::default()
@@ -120,9 +124,11 @@ pub(in crate::v1) struct ConnectSession {
     url: Option<String>,
     #[schema(example = "analytics")]
     tenant: String,
-    /// The principal that opened it, and the only one that can connect to it.
+    /// The principal that opened it: the only one that can connect to it, unless it is shared.
     #[schema(example = "corp:alice")]
     principal: String,
+    /// Members of its tenant may connect to it, too.
+    shared: bool,
     #[schema(example = "spark")]
     namespace: String,
     #[schema(example = "4.3.0")]
@@ -179,6 +185,7 @@ impl ConnectSession {
             url,
             tenant: submission.tenant,
             principal: submission.principal,
+            shared: session.is_shared,
             namespace: submission.namespace,
             spark_version: submission.spark_version,
             created_at: submission.created_at,

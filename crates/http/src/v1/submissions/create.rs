@@ -223,6 +223,8 @@ async fn dry_run(
     let retries = MaxRetries {
         infrastructure: options.retries.infrastructure.unwrap_or_default(),
         application: options.retries.application.unwrap_or_default(),
+        capacity: options.retries.capacity.unwrap_or_default(),
+        quota: options.retries.quota.unwrap_or_default(),
     };
     let submission = Planned {
         name: plan.name().to_owned(),

@@ -179,6 +179,18 @@ pub(in crate::v1) struct MaxRetries {
     /// Retries after failures of the application.
     #[schema(required = false, example = 0)]
     pub(in crate::v1) application: u32,
+    /// Retries after the cluster had no room for the driver within its start timeout.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false, example = 3)]
+    pub(in crate::v1) capacity: u32,
+    /// Retries after a quota had no room for the driver.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false, example = 3)]
+    pub(in crate::v1) quota: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Limits {
@@ -190,8 +202,19 @@ impl Limits {
 }
 
 impl MaxRetries {
+    pub(super) fn of(row: &service::Submission) -> Self {
+        Self {
+            infrastructure: row.max_retries_infrastructure.unsigned_abs(),
+            application: row.max_retries_application.unsigned_abs(),
+            capacity: row.max_retries_capacity.unsigned_abs(),
+            quota: row.max_retries_quota.unsigned_abs(),
+        }
+    }
+
+    /// Returns the budgets, or `None` if there are none.
     pub(in crate::v1) fn any(self) -> Option<Self> {
-        (self.infrastructure > 0 || self.application > 0).then_some(self)
+        let Self { infrastructure, application, capacity, quota } = self;
+        [infrastructure, application, capacity, quota].into_iter().any(|most| most > 0).then_some(self)
     }
 }
 
@@ -225,10 +248,7 @@ impl Submission {
             run_seconds: seconds(row.run_timeout),
             kill_grace_seconds: seconds(row.kill_grace),
         };
-        let retries = MaxRetries {
-            infrastructure: row.max_retries_infrastructure.unsigned_abs(),
-            application: row.max_retries_application.unsigned_abs(),
-        };
+        let retries = MaxRetries::of(&row);
         Self {
             id: row.id.to_string(),
             name: row.name,

@@ -198,6 +198,8 @@ impl ToSchema for RestartWord {
 struct NewRetries {
     infrastructure: Option<u32>,
     application: Option<u32>,
+    capacity: Option<u32>,
+    quota: Option<u32>,
 }
 
 impl NewSubmission {
@@ -248,6 +250,8 @@ impl NewSubmission {
             retries: Retries {
                 infrastructure: self.max_retries.infrastructure,
                 application: self.max_retries.application,
+                capacity: self.max_retries.capacity,
+                quota: self.max_retries.quota,
             },
             memory_growth: MemoryGrowth { retries, factor, max_mib },
             restart,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     create::{is_json, submit},
-    document::Submission as SubmissionDocument,
+    document::{MaxRetries, Submission as SubmissionDocument},
     new::{NewSubmission, parse},
 };
 use crate::v1::reply::Reply;
@@ -189,11 +189,7 @@ pub(crate) fn body_of(request: &Value, of: &Submission) -> Map<String, Value> {
     ] {
         body.extend(seconds.map(|seconds| (name.to_owned(), seconds.into())));
     }
-    if of.max_retries_infrastructure > 0 || of.max_retries_application > 0 {
-        let retries =
-            json!({"infrastructure": of.max_retries_infrastructure, "application": of.max_retries_application});
-        body.insert("maxRetries".to_owned(), retries);
-    }
+    body.extend(MaxRetries::of(of).any().map(|retries| ("maxRetries".to_owned(), json!(retries))));
     body
 }
 

@@ -23,7 +23,13 @@ pub(in crate::v1) struct StartupStep {
 /// What happened.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct StepWord(&'static str);
+pub(in crate::v1) struct StepWord(&'static str);
+
+impl From<service::StartupStep> for StepWord {
+    fn from(step: service::StartupStep) -> Self {
+        Self(step.as_str())
+    }
+}
 
 impl PartialSchema for StepWord {
     fn schema() -> RefOr<Schema> {
@@ -47,7 +53,7 @@ pub(in crate::v1) fn steps(of: &[(service::StartupStep, DateTime<Utc>)]) -> Vec<
     before
         .zip(of)
         .map(|((_, before), (step, at))| StartupStep {
-            step: StepWord(step.as_str()),
+            step: (*step).into(),
             at: *at,
             seconds: milliseconds(before, at) as f64 / 1000.0,
         })
