@@ -188,7 +188,7 @@ impl Store {
             histories: Arc::default(),
             audit_log: None,
         };
-        // A request waits less than a second for a connection. On a busy machine, opening the first one may take longer.
+        // A request waits less than three seconds for a connection. On a busy machine, opening the first one may take longer.
         // Each goes back at once: both may come from one pool with a single connection.
         let requests = async { drop(acquire(&store.pool).await) };
         let accepting = async { drop(store.accepting.take(FIRST).await) };

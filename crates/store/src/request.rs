@@ -14,8 +14,8 @@ use super::{
     store::Store,
 };
 
-/// How long a request waits for a connection.
-pub(super) const IMPATIENT: Duration = Duration::from_millis(950);
+/// How long a request waits for a connection: longer than a busy machine or disk stalls, shorter than clients wait for an answer.
+pub(super) const IMPATIENT: Duration = Duration::from_millis(2950);
 
 /// A connection for a statement that may read many rows.
 pub(super) struct LongRead<'a> {
@@ -48,7 +48,7 @@ impl Store {
         self.in_time(action, acquired).await
     }
 
-    /// Returns a connection within a second, as `serve` sets it.
+    /// Returns a connection within [`IMPATIENT`].
     pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
         self.in_time(action, acquire(&self.pool)).await
     }
