@@ -10,6 +10,7 @@ mod browser_sessions;
 mod claims;
 mod clean_up;
 mod clocks;
+mod connect_sessions;
 mod connections;
 mod events;
 mod executors;

@@ -20,6 +20,9 @@ const OWN: &str = "session_name, is_shared, idle_timeout, ready_at, used_at, idl
 const SESSIONS: &str =
     "(SELECT submission_id, name AS session_name, shared AS is_shared, idle_timeout, ready_at, used_at, idled_at, token_digest
     FROM connect_sessions) c ON c.submission_id = s.id";
+/// How long a driver that runs may take, at least, until its server is reached: images of clients add to its start, and no client can
+/// use it before.
+const STARTING: Duration = Duration::from_secs(10 * 60);
 /// The most sessions of a list.
 const LISTED: i64 = 1000;
 
@@ -184,7 +187,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the sessions that run and that no client has used for their time. Each is returned until its submission is killed.
+    /// Returns the sessions that run and that no client has used for their time. Each is returned until its submission is killed. The time
+    /// begins when the server was reached; one that isn't reached ends as well, after ten minutes at the earliest.
     ///
     /// None is idle while the clock of the database is past `believed_until`.
     pub async fn idle_connect_sessions(
@@ -196,10 +200,11 @@ impl Store {
              FROM submissions s
              WHERE c.ended_at IS NULL AND s.id = c.submission_id AND s.state = 'RUNNING'
                  AND ($1::timestamptz IS NULL OR clock_timestamp() <= $1)
-                 AND greatest(c.used_at, c.ready_at, s.started_at) + make_interval(secs => c.idle_timeout) < clock_timestamp()
+                 AND greatest(c.used_at, c.ready_at, s.started_at) + make_interval(secs =>
+                     CASE WHEN c.ready_at IS NULL THEN greatest(c.idle_timeout, $2) ELSE c.idle_timeout END) < clock_timestamp()
              RETURNING c.submission_id",
         );
-        let statement = statement.bind(believed_until).fetch_all(&self.patient);
+        let statement = statement.bind(believed_until).bind(STARTING.as_secs_f64()).fetch_all(&self.patient);
         let ids: Vec<String> = within("looking for idle sessions", statement).await?;
         Ok(readable(ids.into_iter().map(|id| parse(&id, &id))))
     }
