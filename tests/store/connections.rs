@@ -138,7 +138,8 @@ async fn a_connection_that_opens_slowly_is_opened_once(pool: PgPool) {
                       WHERE datname = current_database() AND pid <> pg_backend_pid()";
     sqlx::raw_sql(all_others).execute(&mut *other).await.unwrap();
     let mut opening = Vec::new();
-    while opening.len() < 3 {
+    // Other pools may open one meanwhile, once. Each round would open more, if callers took theirs with them.
+    while opening.len() < 10 && opening.windows(2).all(|rounds| rounds[0] != rounds[1]) {
         let answers = join_all((0..8).map(|_| store.last_number())).await;
         assert!(answers.iter().all(Result::is_err));
         let waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation = 'pg_class'::regclass";
@@ -148,7 +149,7 @@ async fn a_connection_that_opens_slowly_is_opened_once(pool: PgPool) {
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     while store.last_number().await.is_err() {}
-    assert_eq!(opening[1], opening[2], "{opening:?}");
+    assert!(opening.len() < 10, "{opening:?}");
 }
 
 /// A returned connection goes to the next waiting caller, or stays checked out for the next statement.

@@ -166,6 +166,8 @@ impl Both {
                 most: (u32::MAX, u32::MAX),
             };
             self.real.open_connect_session(&new).await.unwrap();
+            // The model's sessions are ready when their drivers run.
+            self.real.note_connect_ready(&id).await.unwrap();
             self.model.open_session(self.model.rows.len(), idle);
         }
         // Over at once, or never.

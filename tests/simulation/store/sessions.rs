@@ -4,9 +4,6 @@ use sparkgate::submission::State;
 
 use super::{Store, Time};
 
-/// How long a session that no client has reached may take to become ready.
-const STARTING: Time = 600_000;
-
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectSession {
     idle: Time,
@@ -32,8 +29,7 @@ impl Store {
         let is_idle = |(submission, session): (&usize, &ConnectSession)| {
             let row = self.row(*submission).filter(|row| row.state == State::Running)?;
             let since = row.started_at.max(session.used_at.filter(|_| uses))?;
-            let idle = if session.used_at.is_none() { session.idle.max(STARTING) } else { session.idle };
-            (since + idle < self.now).then_some(*submission)
+            (since + session.idle < self.now).then_some(*submission)
         };
         self.sessions.iter().filter_map(is_idle).collect()
     }
