@@ -211,7 +211,8 @@ impl Plan {
             repeat: 0,
             compact: 0,
             kill: 0,
-            uses: 0,
+            // So rare that each session is idle at last.
+            uses: self.uses.min(50),
             retention: 0,
             outsider: 0,
             strip: 0,

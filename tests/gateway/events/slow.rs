@@ -12,7 +12,7 @@ use crate::events::{
 
 /// More events than the ring buffer has.
 const EVENTS: i32 = 6000;
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Reads up to `end`; returns the number of events, each exactly once.
 async fn read_to(stream: &mut Stream, end: i64) -> i64 {
