@@ -1,6 +1,6 @@
 //! Airflow: the DAGs of docs/integrate/airflow.md, run by Airflow itself, and its Spark hook.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, sync::OnceLock};
 
 use serde_json::Value;
 use sparkgate_testing::{gateway::until, http};
@@ -23,9 +23,17 @@ impl Airflow {
     }
 
     pub(crate) fn with_database() -> Self {
+        static MIGRATED: OnceLock<Vec<u8>> = OnceLock::new();
         let airflow = Self::start();
-        let (done, said) = run(airflow.program("airflow").args(["db", "migrate"]));
-        assert!(done, "{said}");
+        let database = airflow.dev.dir.path().join("airflow/airflow.db");
+        // To copy it is quicker than to migrate each.
+        let migrated = MIGRATED.get_or_init(|| {
+            let (done, said) = run(airflow.program("airflow").args(["db", "migrate"]));
+            assert!(done, "{said}");
+            fs::read(&database).unwrap()
+        });
+        fs::create_dir_all(database.parent().unwrap()).unwrap();
+        fs::write(&database, migrated).unwrap();
         airflow
     }
 

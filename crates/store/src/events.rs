@@ -41,12 +41,14 @@ pub struct About {
 }
 
 /// The columns of [`Event`], of an event `e` and its submission `s`. Numbers are the order of events, and of those that have none
-/// yet, ids: if the sequence of ids has gone back, later events have lower ones.
+/// yet, ids: if the sequence of ids has gone back, later events have lower ones. A page has no gaps, so only the first event that it has
+/// of a submission looks for the one before.
 const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
     s.tenant, s.principal, s.owner, s.namespace, s.labels,
-    (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id
-         AND (p.sequence < e.sequence OR (e.sequence IS NULL AND (p.sequence IS NOT NULL OR p.id < e.id)))
-     ORDER BY p.sequence DESC NULLS FIRST, p.id DESC LIMIT 1) AS previous";
+    coalesce(lag(e.state) OVER (PARTITION BY e.submission_id ORDER BY e.sequence, e.id),
+        (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id
+             AND (p.sequence < e.sequence OR (e.sequence IS NULL AND (p.sequence IS NOT NULL OR p.id < e.id)))
+         ORDER BY p.sequence DESC NULLS FIRST, p.id DESC LIMIT 1)) AS previous";
 
 impl Store {
     /// Returns up to `limit` events with numbers above `after`, in order, for workers.

@@ -9,8 +9,8 @@ use crate::console::site::{Site, pages_of};
 /// The most bytes of a first page with all that it loads, before compression.
 const FIRST: u64 = 100 << 10;
 
-/// The width of a phone and of a desk.
-const WIDTHS: [u32; 2] = [390, 1280];
+/// A phone in light colours and a desk in dark ones.
+const LOOKS: [(u32, &str); 2] = [(390, "light"), (1280, "dark")];
 
 #[sqlx::test]
 async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
@@ -41,7 +41,7 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
     assert_accessible(&site, &pages).await;
 }
 
-/// Asserts that axe finds no violation on these pages, on a phone and a desk, in light and dark colours.
+/// Asserts that axe finds no violation on these pages, in either of the [`LOOKS`].
 pub(crate) async fn assert_accessible(site: &Site, pages: &[String]) {
     let axe = std::env::var("SPARKGATE_AXE").expect("SPARKGATE_AXE is not set: run `make test`, or scripts/axe");
     let axe = std::fs::read_to_string(axe).unwrap();
@@ -49,7 +49,7 @@ pub(crate) async fn assert_accessible(site: &Site, pages: &[String]) {
     // Only for axe itself, which adds elements of its own.
     let mut violations = Vec::new();
     browser.call("Page.setBypassCSP", json!({"enabled": true})).await;
-    for (width, scheme) in WIDTHS.into_iter().flat_map(|width| ["light", "dark"].map(|scheme| (width, scheme))) {
+    for (width, scheme) in LOOKS {
         browser.set_appearance(width, scheme).await;
         for page in pages {
             browser.open(&site.url(page)).await;
