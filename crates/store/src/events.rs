@@ -40,15 +40,20 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The columns of [`Event`], of an event `e` and its submission `s`. Numbers are the order of events, and of those that have none
-/// yet, ids: if the sequence of ids has gone back, later events have lower ones. A page has no gaps, so only the first event that it has
-/// of a submission looks for the one before.
+/// The columns of [`Event`], of an event `e` of a [`PAGE`] and its submission `s`. Numbers are the order of events, and of those that
+/// have none yet, ids: if the sequence of ids has gone back, later events have lower ones.
 const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
     s.tenant, s.principal, s.owner, s.namespace, s.labels,
-    coalesce(lag(e.state) OVER (PARTITION BY e.submission_id ORDER BY e.sequence, e.id),
-        (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id
-             AND (p.sequence < e.sequence OR (e.sequence IS NULL AND (p.sequence IS NOT NULL OR p.id < e.id)))
-         ORDER BY p.sequence DESC NULLS FIRST, p.id DESC LIMIT 1)) AS previous";
+    coalesce(e.before, (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id
+         AND (p.sequence < e.sequence OR (e.sequence IS NULL AND (p.sequence IS NOT NULL OR p.id < e.id)))
+     ORDER BY p.sequence DESC NULLS FIRST, p.id DESC LIMIT 1)) AS previous";
+
+/// What precedes and follows a statement that selects events without gaps: each has the state `before`, so that only the first one of a
+/// submission has to look for it.
+const PAGE: (&str, &str) = (
+    " FROM (SELECT *, lag(state) OVER (PARTITION BY submission_id ORDER BY sequence, id) AS before FROM (",
+    ") page) e JOIN submissions s ON s.id = e.submission_id",
+);
 
 impl Store {
     /// Returns up to `limit` events with numbers above `after`, in order, for workers.
@@ -80,11 +85,9 @@ impl Scoped {
         let action = "reading a submission's events";
         let mut connection = self.store.for_long_read(action).await?;
         let mut query = QueryBuilder::new("SELECT ");
-        query
-            .push(COLUMNS)
-            .push(" FROM submission_events e JOIN submissions s ON s.id = e.submission_id WHERE e.submission_id = ");
-        query.push_bind(id.as_str()).push(" AND (e.sequence > ").push_bind(after);
-        query.push(" OR e.sequence IS NULL) AND ");
+        query.push(COLUMNS).push(PAGE.0).push("SELECT * FROM submission_events WHERE submission_id = ");
+        query.push_bind(id.as_str()).push(" AND (sequence > ").push_bind(after);
+        query.push(" OR sequence IS NULL)").push(PAGE.1).push(" WHERE ");
         self.scope.push_condition(&mut query, "s");
         query.push(" ORDER BY e.sequence, e.id LIMIT ").push_bind(i64::from(limit));
         let page: Vec<Event> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
@@ -102,9 +105,10 @@ impl Scoped {
 
 /// Returns the statement. `$1`: the number after which to start, `$2`: the limit.
 fn in_order() -> String {
+    let (begin, end) = PAGE;
     format!(
-        "SELECT {COLUMNS} FROM (
+        "SELECT {COLUMNS}{begin}
              SELECT * FROM submission_events WHERE sequence > $1 ORDER BY sequence LIMIT $2
-         ) e JOIN submissions s ON s.id = e.submission_id ORDER BY e.sequence"
+         {end} ORDER BY e.sequence"
     )
 }
