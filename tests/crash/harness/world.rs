@@ -265,9 +265,13 @@ impl World {
     }
 }
 
-/// Ends the pauses before retries, and shortens the idle timeouts of sessions, which are longer than a run.
+/// Ends the pauses before retries, and shortens the idle timeouts of sessions, which are longer than a run: their drivers have no servers to
+/// reach, for which the gateway would wait.
 async fn hurry(pool: PgPool) {
-    let idle = format!("UPDATE connect_sessions SET idle_timeout = {IDLE} WHERE idle_timeout <> {IDLE}");
+    let idle = format!(
+        "UPDATE connect_sessions SET idle_timeout = {IDLE}, ready_at = coalesce(ready_at, clock_timestamp())
+         WHERE idle_timeout <> {IDLE}"
+    );
     let due = "UPDATE submissions SET not_before = NULL
                WHERE state = 'QUEUED' AND attempt > 1 AND failed_tries = 0 AND not_before > now()";
     loop {
