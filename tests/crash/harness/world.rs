@@ -265,8 +265,8 @@ impl World {
     }
 }
 
-/// Ends the pauses before retries, and shortens the idle timeouts of sessions, which are longer than a run: their drivers have no servers to
-/// reach, for which the gateway would wait.
+/// Ends the pauses before retries, and shortens the idle timeouts of sessions, which are longer than a run. Sessions count as reached,
+/// because their drivers have no servers.
 async fn hurry(pool: PgPool) {
     let idle = format!(
         "UPDATE connect_sessions SET idle_timeout = {IDLE}, ready_at = coalesce(ready_at, clock_timestamp())
