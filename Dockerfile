@@ -10,8 +10,8 @@ FROM ${BUILD_IMAGE} AS manifests
 WORKDIR /build
 COPY . .
 RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path './.cargo/*' -delete \
-    && for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
-    && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs
+    && for crate in . bench check crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
+    && echo 'fn main() {}' | tee src/main.rs check/src/main.rs > bench/src/main.rs
 
 FROM ${BUILD_IMAGE} AS build
 ARG SOURCE_DATE_EPOCH=0
