@@ -107,7 +107,6 @@ pub struct Found {
 pub struct Attempt {
     pub attempt: i64,
     pub state: String,
-    pub queued_at: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! A run: clients and followers against a gateway, each call recorded.
 
 mod clients;
-mod finals;
+pub mod finals;
 mod followers;
 mod gateway;
 mod record;
@@ -20,9 +20,9 @@ pub use gateway::Gateway;
 pub use record::Recorder;
 
 /// The label that all submissions of a run have.
-pub(crate) const RUN: &str = "sparkgate-check/run";
+pub const RUN: &str = "sparkgate-check/run";
 /// The label with the number of the job.
-pub(crate) const JOB: &str = "sparkgate-check/job";
+pub const JOB: &str = "sparkgate-check/job";
 
 /// A request and how its program ends.
 #[derive(Debug, Clone)]

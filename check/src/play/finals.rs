@@ -27,7 +27,7 @@ pub(super) async fn are_live(gateways: &[Gateway], run: &str, deadline: Instant)
 ///
 /// # Errors
 /// They can't be read, or the history can't be written.
-pub(super) async fn record(
+pub async fn record(
     gateways: &[Gateway],
     run: &str,
     recorder: &Recorder<impl Write>,

@@ -51,7 +51,6 @@ fn good() -> History {
     let attempt = |attempt: i64, state: &str| Attempt {
         attempt,
         state: state.to_owned(),
-        queued_at: time(attempt * 10),
         started_at: Some(time(attempt * 10 + 2)),
         finished_at: Some(time(attempt * 10 + 5)),
     };
@@ -207,4 +206,12 @@ fn a_history_is_read_as_it_was_written() {
     assert_eq!((&read.jobs, &read.calls, &read.found), (&good.jobs, &good.calls, &good.found));
     assert_eq!(History::read(&file[..file.len() - 9]).unwrap().found, [], "the last line is cut off");
     assert!(History::read(&file[9..]).is_err());
+}
+
+#[test]
+fn the_page_has_each_promise() {
+    let page = include_str!("../../../docs/operate/check.md");
+    for promise in Promise::ALL {
+        assert!(page.contains(&format!("| {promise} |")), "{promise}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Sink,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -10,6 +11,10 @@ use std::{
 };
 
 use serde_json::json;
+use sparkgate_check::{
+    history::{self, Act, Line},
+    play::{JOB, RUN, Recorder},
+};
 use sparkgate_testing::dice::Dice;
 use tokio::{
     task::JoinSet,
@@ -18,7 +23,7 @@ use tokio::{
 
 use super::{
     files::Shelf,
-    http::{Gateway, NoReply, Reply, get, post},
+    http::{Gateway, NoReply, Reply, answer, get, post},
     plan::Job,
     tenants::Tenant,
 };
@@ -57,6 +62,8 @@ pub(crate) struct Clients {
     pub(crate) wanted: fn(&Job) -> bool,
     /// Uploaded files, for jobs.
     pub(crate) shelf: Arc<Shelf>,
+    /// Their calls and replies, to be compared with the promises.
+    pub(crate) recorder: Recorder<Sink>,
     book: Arc<Mutex<Book>>,
     /// The number of the next job.
     next: Arc<AtomicU32>,
@@ -66,7 +73,8 @@ impl Clients {
     pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<Gateway>, tenants: bool) -> Self {
         let (wanted, shelf): (fn(&Job) -> bool, _) = (|_| true, Arc::default());
         let (sessions, book, next) = (false, Arc::default(), Arc::default());
-        Self { seed, namespace, gateways, tenants, sessions, wanted, shelf, book, next }
+        let recorder = Recorder::new(std::io::sink());
+        Self { seed, namespace, gateways, tenants, sessions, wanted, shelf, recorder, book, next }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -112,6 +120,7 @@ impl Clients {
             if !(self.wanted)(&Job::planned(self.seed, number)) {
                 continue;
             }
+            self.recorder.add(Line::Job(history::Job { job: number, ends: None })).unwrap();
             if let Some(id) = self.submit_once(number).await {
                 self.book().accepted.insert(id.clone(), number);
                 self.read_back(&id, number).await;
@@ -121,14 +130,12 @@ impl Clients {
         }
     }
 
-    /// Reads an accepted submission on any gateway: whichever it is, it has the row.
+    /// Reads an accepted submission on any gateway: each of them has the row.
     async fn read_back(&self, id: &str, number: u32) {
         let gateway = Dice::new(self.seed ^ u64::from(number), "read back").pick(&self.gateways).unwrap();
-        if let Some(reply) = get(gateway, &format!("/v1/submissions/{id}")).await
-            && !matches!(reply.status, 200 | 500 | 503)
-        {
-            self.book().odd.push(format!("{id} was accepted, and then: {reply:?}"));
-        }
+        let read =
+            async { answer(get(gateway, &format!("/v1/submissions/{id}")).await.as_ref().ok_or(&NoReply::InDoubt)) };
+        self.recorder.call(Act::Read { id: id.to_owned() }, read).await.unwrap();
     }
 
     async fn submit_once(&self, number: u32) -> Option<String> {
@@ -142,13 +149,15 @@ impl Clients {
         let mut properties = json!({"spark.kubernetes.namespace": namespace,
             "spark.kubernetes.container.image": "spark", "spark.app.name": "crash",
             "spark.sparkgate.maxRetries.infrastructure": Job::planned(self.seed, number).retries.to_string()});
+        self.label(&mut properties, number);
         if let Some(digest) = file {
             properties["spark.files"] = format!("sparkgate-file:/{digest}/data.bin").into();
         }
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
             "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
             "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});
-        let reply = self.ask(number, "/v1/submissions/create", &body.to_string(), false).await?;
+        let act = Act::Create { job: number };
+        let reply = self.ask(number, "/v1/submissions/create", &body.to_string(), act).await?;
         let id = reply.body["submissionId"].as_str().map(str::to_owned).filter(|_| reply.status == 200);
         if id.is_none() {
             self.book().odd.push(format!("create of job {number}: {reply:?}"));
@@ -156,12 +165,19 @@ impl Clients {
         id
     }
 
+    /// Adds the labels by which the submissions of a run and their jobs are found at the end.
+    fn label(&self, properties: &mut serde_json::Value, number: u32) {
+        properties[format!("spark.sparkgate.label.{RUN}")] = self.namespace.clone().into();
+        properties[format!("spark.sparkgate.label.{JOB}")] = number.to_string().into();
+    }
+
     /// Opens a session, which no client uses then.
     async fn open_session(&self, number: u32, namespace: &str) -> Option<String> {
-        let properties = json!({"spark.kubernetes.namespace": namespace, "spark.kubernetes.container.image": "spark",
+        let mut properties = json!({"spark.kubernetes.namespace": namespace, "spark.kubernetes.container.image": "spark",
             "spark.executor.instances": "2", "spark.kubernetes.driverEnv.CRASH_JOB": Job::argument(number)});
+        self.label(&mut properties, number);
         let body = json!({"name": Job::argument(number), "sparkProperties": properties, "idleTimeoutSeconds": 60});
-        let reply = self.ask(number, "/v1/sessions", &body.to_string(), false).await?;
+        let reply = self.ask(number, "/v1/sessions", &body.to_string(), Act::Create { job: number }).await?;
         let id = reply.body["id"].as_str().map(str::to_owned).filter(|_| reply.status == 201);
         if id.is_none() {
             self.book().odd.push(format!("session of job {number}: {reply:?}"));
@@ -172,20 +188,27 @@ impl Clients {
     /// Requests a kill of the submission until a gateway answers.
     pub(crate) async fn kill(&self, id: &str, number: u32) {
         self.book().kills.insert(id.to_owned());
-        match self.ask(number, &format!("/v1/submissions/kill/{id}"), "", true).await {
+        match self.ask(number, &format!("/v1/submissions/kill/{id}"), "", Act::Kill { id: id.to_owned() }).await {
             Some(Reply { status: 200, .. }) => {}
             other => self.book().odd.push(format!("kill of {id}: {other:?}")),
         }
     }
 
     /// Posts to any of the gateways until there is a reply other than "try again". Returns `None` if the result is in
-    /// doubt, which is never the case for a request that may be `repeated`.
-    async fn ask(&self, number: u32, path: &str, body: &str, repeated: bool) -> Option<Reply> {
+    /// doubt, which is never the case for a kill: it may be repeated.
+    async fn ask(&self, number: u32, path: &str, body: &str, act: Act) -> Option<Reply> {
+        let repeated = matches!(act, Act::Kill { .. });
         let mut dice = Dice::new(self.seed ^ u64::from(number), path);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let gateway = dice.pick(&self.gateways).unwrap();
-            match post(gateway, path, body, LIMIT).await {
+            let mut reply = Err(NoReply::NotSent);
+            let call = async {
+                reply = post(gateway, path, body, LIMIT).await;
+                answer(reply.as_ref())
+            };
+            self.recorder.call(act.clone(), call).await.unwrap();
+            match reply {
                 Err(NoReply::InDoubt) if !repeated => return None,
                 Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => {
                     self.book().said_in_doubt += 1;

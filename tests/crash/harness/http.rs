@@ -7,6 +7,7 @@ use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use sparkgate_check::history::{self, Answer, Document};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -45,6 +46,26 @@ pub(crate) enum NoReply {
     NotSent,
     /// The request was sent, and may have been carried out.
     InDoubt,
+}
+
+/// Returns what a client learned, for the history. What was created is QUEUED then, or has been; Spark's reply to a kill has no state.
+pub(crate) fn answer(reply: Result<&Reply, &NoReply>) -> Answer {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(NoReply::NotSent) => return Answer::NotSent,
+        Err(NoReply::InDoubt) => return Answer::Lost,
+    };
+    let id = reply.body["submissionId"].as_str().or_else(|| reply.body["id"].as_str());
+    let field = |name: &str| reply.body[name].as_str();
+    let has_state = reply.body["action"].as_str().is_none_or(|action| action == "CreateSubmissionResponse");
+    let document = id.filter(|_| has_state).map(|id| Document {
+        id: id.to_owned(),
+        state: field("state").filter(|_| !reply.body["attempt"].is_null()).unwrap_or("QUEUED").to_owned(),
+        attempt: reply.body["attempt"].as_i64().unwrap_or(1),
+        exit_code: reply.body["exitCode"].as_i64(),
+    });
+    let detail = field("detail").map(str::to_owned);
+    Answer::Reply(history::Reply { status: reply.status, retry_after: reply.retry_after, detail, document })
 }
 
 pub(crate) async fn post(gateway: &Gateway, path: &str, body: &str, limit: Duration) -> Result<Reply, NoReply> {

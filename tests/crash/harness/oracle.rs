@@ -2,6 +2,7 @@
 
 mod leftovers;
 mod outcome;
+pub(crate) mod promises;
 mod sessions;
 pub(crate) mod stored;
 
@@ -68,14 +69,7 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let rows: Vec<Row> = sqlx::query_as(rows).bind(world.history.number).fetch_all(&world.pool).await.unwrap();
     let rows: BTreeMap<String, Row> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
     let recorded = recorded(world, &rows).await;
-    let mut truth = world.truth.all().clone();
-    let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespaces);
-    // Its labels may have been another submission's when the kubelet first saw it.
-    for Made { submission, attempt, uid } in &made {
-        if let Some(pod) = truth.get_mut(uid) {
-            (pod.submission, pod.attempt) = (submission.clone(), *attempt);
-        }
-    }
+    let (truth, made) = pods(world);
 
     accepted(world, &rows, &truth, &mut verdict);
     created(&recorded, &truth, &made, &mut verdict);
@@ -105,6 +99,19 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     verdict.rows = rows.len();
     verdict.violations.append(&mut world.clients.book().odd.clone());
     verdict
+}
+
+/// Returns what happened to each pod, and the creates of the audit log.
+fn pods(world: &mut World) -> (BTreeMap<String, PodTruth>, BTreeSet<Made>) {
+    let mut truth = world.truth.all().clone();
+    let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespaces);
+    // Its labels may have been another submission's when the kubelet first saw it.
+    for Made { submission, attempt, uid } in &made {
+        if let Some(pod) = truth.get_mut(uid) {
+            (pod.submission, pod.attempt) = (submission.clone(), *attempt);
+        }
+    }
+    (truth, made)
 }
 
 /// Checks that every submission that a client was promised exists, and that no other exists.

@@ -28,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) starts: usize,
     pub(crate) replies_lost: usize,
     pub(crate) verdict: Verdict,
+    /// What the clients and readers saw, compared with the promises.
+    pub(crate) promises: sparkgate_check::promises::Verdict,
     /// Logs and files, as they were read at the end.
     pub(crate) stored: Stored,
     /// From the end of the storm until every submission had ended.
@@ -96,6 +98,7 @@ impl fmt::Display for Report {
         line("logs read whole; cut or gone", format!("{whole_logs}; {other_logs}"))?;
         line("files accepted, deleted", format!("{files}, {deleted_files}"))?;
         line("takeover of a killed replica's work", self.takeovers.to_string())?;
-        line("duration", format!("{:.0} s", self.took.as_secs_f64()))
+        line("duration", format!("{:.0} s", self.took.as_secs_f64()))?;
+        self.promises.fmt(f)
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     chaos::{Blows, storm},
     files::Uploaders,
-    oracle::{Unseen, judge, stored},
+    oracle::{Unseen, judge, promises, stored},
     readers::Readers,
     replica::Replica,
     report::Report,
@@ -81,6 +81,8 @@ impl Run {
         let queues = world.queues.as_ref().map(|queues| queues.seen().clone());
         verdict.violations.extend(queues.iter().flat_map(|seen| seen.violations.clone()));
         verdict.violations.extend(readers.judge(&world, READERS).await);
+        let promises = promises::judge(&mut world).await;
+        verdict.violations.extend(promises.broken.iter().map(|(promise, what)| format!("{promise}: {what}")));
         let (stored, wrong) = stored::judge(&world).await;
         verdict.violations.extend(wrong);
 
@@ -103,6 +105,7 @@ impl Run {
             starts: sum(Replica::starts),
             replies_lost: sum(|replica| replica.database.replies_lost() + replica.cluster.replies_lost()),
             verdict,
+            promises,
             stored,
             settled_after,
             takeovers,
