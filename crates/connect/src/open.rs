@@ -89,18 +89,24 @@ impl Connect {
             }
             Err(error) => return Err(error),
         };
-        let mut session = self.store.all().connect_session(&id).await?;
-        // The submission of another request for the same name may be accepted in a moment.
+        let session = self.named(&id).await.map_err(|error| match error {
+            // What was accepted isn't undone by a read that fails.
+            Error::Unavailable(source) if is_new => Error::InDoubt { id, source },
+            other => other,
+        })?;
+        Ok((session, is_new))
+    }
+
+    /// Returns the session of a submission that was accepted, or will be in a moment: another request for the same name may be under way.
+    async fn named(&self, id: &SubmissionId) -> Result<OpenSession, Error> {
         let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
         for _ in 0..LOOKS {
-            if session.is_some() {
-                break;
+            if let Some(session) = self.store.all().connect_session(id).await? {
+                return self.seen(session).await;
             }
             sleep(pauses.next_pause()).await;
-            session = self.store.all().connect_session(&id).await?;
         }
-        let missing = || Error::Internal(format!("the session {id} has no record"), "it was just accepted".into());
-        Ok((self.seen(session.ok_or_else(missing)?).await?, is_new))
+        Err(Error::Internal(format!("the session {id} has no record"), "it was just accepted".into()))
     }
 
     /// Returns the live session that is asked for. One of the caller's own in a namespace is found by its submission.

@@ -94,6 +94,7 @@ impl Clients {
             (10, 8),
             (1, 9),
             (1, 10),
+            (12, 11),
         ]);
         let known = {
             let ids = self.ids.lock().unwrap();
@@ -128,6 +129,12 @@ impl Clients {
                 let part =
                     *dice.pick(&["", "", "", "/events", "/attempts", "/executors", "/manifest", "/outcome"]).unwrap();
                 (Asked::Read, None, Some(id.clone()), bare("GET", format!("/v1/submissions/{id}{part}")))
+            }
+            // A session's application has no arguments: its name identifies the request.
+            11 => {
+                let session = json!({"name": marker, "sparkProperties": {"spark.kubernetes.container.image": "spark"}});
+                let request = Request { body: session.to_string(), ..bare("POST", "/v1/sessions".to_owned()) };
+                (Asked::Session, None, None, request)
             }
             9 if dice.one_in(4) => (Asked::KillAll, None, None, bare("POST", "/v1/submissions/killall".to_owned())),
             _ => (Asked::Clear, None, None, bare("POST", "/v1/submissions/clear".to_owned())),

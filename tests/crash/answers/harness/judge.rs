@@ -26,7 +26,7 @@ pub(crate) struct Row {
     states: Vec<String>,
 }
 
-const ROWS: &str = "SELECT id, state, request -> 'appArgs' ->> 0 AS marker, idempotency_key, name,
+const ROWS: &str = "SELECT id, state, coalesce(request -> 'appArgs' ->> 0, name) AS marker, idempotency_key, name,
         cleared_at IS NOT NULL AS cleared, finished_at,
         ARRAY(SELECT e.state FROM submission_events e WHERE submission_id = s.id ORDER BY e.id) AS states
     FROM submissions s";
@@ -84,7 +84,7 @@ impl Judge<'_> {
 
     /// Returns the state found of the submission that one request is about.
     fn entry(&mut self, entry: &Entry, says: Says) -> &'static str {
-        if matches!(entry.asked, Asked::SparkCreate | Asked::Post) {
+        if matches!(entry.asked, Asked::SparkCreate | Asked::Post | Asked::Session) {
             return self.create(entry, says);
         }
         let reply = match &entry.got {

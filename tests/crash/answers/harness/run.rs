@@ -24,7 +24,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) struct Report {
     seconds: u64,
-    rows: usize,
+    pub(crate) rows: usize,
     counts: Counts,
     faults: BTreeMap<Harm, usize>,
     pub(crate) violations: Vec<String>,

@@ -7,6 +7,7 @@ use super::http::{Got, Reply};
 pub(crate) enum Asked {
     SparkCreate,
     Post,
+    Session,
     SparkKill,
     Delete,
     KillAll,
@@ -70,6 +71,16 @@ pub(crate) const TABLE: &[Row] = rows! {
         "422 `idempotency-key-reused`" => NotKept "not kept: `submissionId` has the key, with another request" if |reply| reply.status == 422;
         "500 `internal-error`" => NotKept "not kept, if `detail` begins with “Nothing was done”" if |reply| reply.status == 500 && has(reply, "Nothing was done");
         "500 `internal-error`, otherwise" => InDoubt "in doubt, or what `detail` says" if |reply| reply.status == 500;
+        "503 `unavailable`, and any with `Retry-After`" => NotKept "not kept" if |reply| reply.status == 503 && reply.retry_after;
+        "503 `in-doubt`" => InDoubt "in doubt: if it is kept, then as `submissionId`" if |reply| code(reply, "in-doubt");
+        "503 `timed-out`" => InDoubt "in doubt" if |reply| code(reply, "timed-out");
+    }
+    Session "`POST /v1/sessions`" {
+        "201" => Kept "committed: the document says how" if |reply| reply.status == 201;
+        "200" => Kept "committed before: the caller's live session of this name" if |reply| reply.status == 200;
+        "400, 403, 413, 415, 422" => NotKept "not kept: the request is at fault" if |reply| matches!(reply.status, 400 | 403 | 413 | 415 | 422);
+        "500 `internal-error`" => NotKept "not kept, if `detail` begins with “Nothing was done”" if |reply| reply.status == 500 && has(reply, "Nothing was done");
+        "500 `internal-error`, otherwise" => InDoubt "in doubt" if |reply| reply.status == 500;
         "503 `unavailable`, and any with `Retry-After`" => NotKept "not kept" if |reply| reply.status == 503 && reply.retry_after;
         "503 `in-doubt`" => InDoubt "in doubt: if it is kept, then as `submissionId`" if |reply| code(reply, "in-doubt");
         "503 `timed-out`" => InDoubt "in doubt" if |reply| code(reply, "timed-out");

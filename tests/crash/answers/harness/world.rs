@@ -13,7 +13,10 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::apiserver::Apiserver;
+use super::{
+    apiserver::Apiserver,
+    http::{Got, HangUp, Request, send},
+};
 
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
@@ -55,8 +58,10 @@ impl World {
             let upstream = SocketAddr::from(([127, 0, 0, 1], postgres.port));
             let database = FaultProxy::seeded(upstream, seed ^ number).await;
             let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-            let arguments =
-                ["serve", "--listen", &address.to_string(), "--kubeconfig", &kubeconfig.display().to_string()];
+            let (listen, kubeconfig) = (address.to_string(), kubeconfig.display().to_string());
+            let connect = format!("--connect-listen=127.0.0.1:{}", free_port());
+            let most = ["--connect-sessions-per-principal=1000000", "--connect-sessions-per-tenant=1000000"];
+            let arguments = ["serve", "--listen", &listen, "--kubeconfig", &kubeconfig, &connect, most[0], most[1]];
             gateways.push(Gateway {
                 address,
                 program: program.clone(),
@@ -70,6 +75,15 @@ impl World {
         let world = Self { gateways, postgres, pool, _apiserver: apiserver };
         for gateway in &world.gateways {
             gateway.start();
+        }
+        // A gateway that starts refuses everything, and a run would soon be over.
+        for gateway in &world.gateways {
+            let path = "/v1/submissions".to_owned();
+            let list = Request { method: "GET", path, headers: Vec::new(), body: String::new() };
+            until("a gateway answers", Duration::from_secs(90), async || {
+                matches!(send(gateway.address, &list, HangUp::Never).await, Got::Reply(reply) if reply.status == 200)
+            })
+            .await;
         }
         world
     }
