@@ -130,6 +130,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
             old: options.old,
             queues: !options.without_queues,
             sessions: true,
+            restarts: true,
         },
         blows,
         takeovers: options.takeovers,

@@ -43,7 +43,7 @@ async fn weather(seed: u64, kills: u16) {
         seed,
         jobs: u32::from(kills) * 8,
         replicas: 3,
-        setting: Setting { tenants: true, objects: true, old: 1000, queues: true, sessions: true },
+        setting: Setting { tenants: true, objects: true, old: 1000, queues: true, sessions: true, restarts: true },
         blows,
         takeovers: 0,
         // A namespace that was denied tries again after half a minute.

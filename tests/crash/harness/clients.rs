@@ -58,6 +58,8 @@ pub(crate) struct Clients {
     tenants: bool,
     /// Whether some jobs are sessions of Spark Connect.
     pub(crate) sessions: bool,
+    /// Whether some jobs get more memory after it ran out, or are restarted.
+    pub(crate) restarts: bool,
     /// The jobs to submit, of those that the seed plans.
     pub(crate) wanted: fn(&Job) -> bool,
     /// Uploaded files, for jobs.
@@ -72,9 +74,9 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<Gateway>, tenants: bool) -> Self {
         let (wanted, shelf): (fn(&Job) -> bool, _) = (|_| true, Arc::default());
-        let (sessions, book, next) = (false, Arc::default(), Arc::default());
+        let (sessions, restarts, book, next) = (false, false, Arc::default(), Arc::default());
         let recorder = Recorder::new(std::io::sink());
-        Self { seed, namespace, gateways, tenants, sessions, wanted, shelf, recorder, book, next }
+        Self { seed, namespace, gateways, tenants, sessions, restarts, wanted, shelf, recorder, book, next }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -146,9 +148,16 @@ impl Clients {
         }
         let mut dice = Dice::new(self.seed ^ u64::from(number), "file");
         let file = if dice.one_in(3) { self.shelf.use_one(&namespace, &mut dice) } else { None };
+        let Job { retries, growth, restarts, .. } = Job::planned(self.seed, number);
         let mut properties = json!({"spark.kubernetes.namespace": namespace,
             "spark.kubernetes.container.image": "spark", "spark.app.name": "crash",
-            "spark.sparkgate.maxRetries.infrastructure": Job::planned(self.seed, number).retries.to_string()});
+            "spark.sparkgate.maxRetries.infrastructure": retries.to_string()});
+        if self.restarts && growth > 0 {
+            properties["spark.sparkgate.memoryGrowth.retries"] = growth.to_string().into();
+        }
+        if self.restarts && restarts {
+            properties["spark.sparkgate.restart"] = "onFailure".into();
+        }
         self.label(&mut properties, number);
         if let Some(digest) = file {
             properties["spark.files"] = format!("sparkgate-file:/{digest}/data.bin").into();

@@ -100,10 +100,11 @@ impl Kubelet {
         let session = Job::number_in(&values);
         let job = batch.or(session);
         let (name, uid) = (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default());
+        let attempt = label("sparkgate.dev/attempt").parse().unwrap_or_default();
         self.truth.note(&uid, |truth| {
             truth.name.clone_from(&name);
             truth.submission = label("sparkgate.dev/submission-id");
-            truth.attempt = label("sparkgate.dev/attempt").parse().unwrap_or_default();
+            truth.attempt = attempt;
             truth.job = job;
         });
         Life {
@@ -112,7 +113,10 @@ impl Kubelet {
             log: self.logs.add(&self.namespace, &name, &uid),
             hold: self.hold.clone(),
             sight,
-            job: Job { session: session.is_some(), ..Job::planned(self.seed, job.unwrap_or(u32::MAX)) },
+            job: Job {
+                session: session.is_some(),
+                ..Job::planned(self.seed, job.unwrap_or(u32::MAX)).in_attempt(attempt)
+            },
             name,
             uid,
             container: driver.name,

@@ -37,7 +37,14 @@ pub(crate) struct Job {
     pub(crate) retries: u32,
     /// It is a session of Spark Connect, where there are any: its driver runs until it is killed.
     pub(crate) session: bool,
+    /// Further attempts with more memory after it ran out of it.
+    pub(crate) growth: u32,
+    /// It is restarted until it succeeds, which it does then.
+    pub(crate) restarts: bool,
 }
+
+/// The attempt in which a job that is restarted succeeds.
+const LAST_RESTART: i32 = 3;
 
 impl Job {
     pub(crate) fn planned(seed: u64, number: u32) -> Self {
@@ -59,7 +66,16 @@ impl Job {
         let kill_after = dice.one_in(6).then(|| dice.millis(0, 2500));
         let (pulls, retries) = (dice.millis(0, 300), u32::from(dice.one_in(3)));
         let session = dice.one_in(12);
-        Self { number, pulls, runs, ending, kill_after, retries, session }
+        let (growth, restarts) = (u32::from(dice.one_in(2)), dice.one_in(8));
+        Self { number, pulls, runs, ending, kill_after, retries, session, growth, restarts }
+    }
+
+    /// Returns the plan of one attempt.
+    pub(crate) fn in_attempt(mut self, attempt: i32) -> Self {
+        if self.restarts && attempt >= LAST_RESTART {
+            self.ending = Ending::Exit(0);
+        }
+        self
     }
 
     /// Returns the argument by which the kubelet identifies the job.

@@ -49,6 +49,8 @@ pub(crate) struct Setting {
     pub(crate) queues: bool,
     /// Whether some jobs are sessions of Spark Connect.
     pub(crate) sessions: bool,
+    /// Whether some jobs get more memory after it ran out, or are restarted.
+    pub(crate) restarts: bool,
 }
 
 /// The idle timeout of sessions, in seconds: shorter than the gateway permits.
@@ -175,7 +177,7 @@ impl World {
         let gateway = |replica: &Arc<Replica>| Gateway { address: replica.address, credentials: credentials.clone() };
         let gateways = started.iter().map(gateway).collect();
         let mut clients = Clients::new(seed, namespace.clone(), gateways, setting.tenants);
-        clients.sessions = setting.sessions;
+        (clients.sessions, clients.restarts) = (setting.sessions, setting.restarts);
         tasks.spawn(hurry(pool.clone()));
         if let Some(queues) = &queues {
             tasks.spawn(queues.clone().watch(pool.clone(), truth.clone()));
