@@ -86,6 +86,8 @@ async fn times(database: &Database) -> anyhow::Result<[Samples; WHAT.len()]> {
         rows::wait_again(database).await?;
         store.add_up_backlogs(1_000_000).await?;
     }
+    // The next number of submissions has another session.
+    store.end_leases(session).await?;
     store.close().await;
     Ok(took)
 }
