@@ -28,6 +28,9 @@ pub(crate) const HEADS: u32 = 32;
 const ADMITTED_AT_ONCE: usize = 200;
 /// The shortest time between two rounds, so that concurrent submissions share one.
 const GAP: Duration = Duration::from_millis(20);
+/// The shortest time between two rounds as a multiple of a round's: beside a long backlog, where a round reads much, rounds take at most a
+/// fifth of a connection.
+const REST: u32 = 4;
 /// Interval of rounds, for what other replicas accepted or saw end.
 const PERIOD: Duration = Duration::from_millis(500);
 const AFTER_A_FAULT: Duration = Duration::from_secs(1);
@@ -90,8 +93,11 @@ impl Queues {
                     tracing::warn!(retry_in = ?CLEAN_UP, "ending overdue waits in queues failed: {}", error_chain(&error));
                 }
             }
-            let pause = match self.round().await {
-                Ok(Rest::More) => GAP,
+            let begun = Instant::now();
+            let round = self.round().await;
+            let gap = GAP.max(begun.elapsed() * REST).min(PERIOD);
+            let pause = match round {
+                Ok(Rest::More) => gap,
                 Ok(Rest::Nothing) if !self.has_queues() => return,
                 Ok(_) => PERIOD,
                 Err(error) => {
@@ -99,10 +105,10 @@ impl Queues {
                     AFTER_A_FAULT
                 }
             };
-            sleep(GAP.min(pause)).await;
-            if pause > GAP {
+            sleep(gap.min(pause)).await;
+            if pause > gap {
                 tokio::select! {
-                    () = sleep(pause - GAP) => {}
+                    () = sleep(pause - gap) => {}
                     () = self.wakeups.admission_may_be_due() => {}
                 }
             }

@@ -13,7 +13,7 @@ use sparkgate_common::error::Error;
 use sparkgate_core::ports::{Attachment, Proposed, Step};
 use sparkgate_policy::ApplicationSize;
 use sparkgate_spark::Refusal;
-use sparkgate_store::{Cost, InQueue, QueueState};
+use sparkgate_store::{Cost, InQueue};
 use sparkgate_submission::{
     Wire,
     queues::{Outlook, outlook},
@@ -80,14 +80,14 @@ impl Queues {
     /// # Errors
     /// It drains, its backlog is full, or the database doesn't answer.
     pub(crate) async fn check_accepts(&self, queue: &Queue) -> Result<(), Error> {
-        let (states, capacity) = self.store.queue_board().await?;
-        self.note_capacity(&capacity);
-        if states.iter().any(|state| state.queue == queue.name && state.state == QueueState::Draining) {
+        let entrance = self.store.queue_entrance(&queue.name).await?;
+        self.note_capacity(&entrance.capacity);
+        if entrance.is_draining {
             QueueRefusal::Draining.count(&queue.name);
             return refused("queue", format!("queue {} drains: it accepts no submissions", queue.name));
         }
         match queue.max_queued {
-            Some(most) if self.store.is_backlog_full(&queue.name, most).await? => {
+            Some(most) if entrance.backlog >= most => {
                 QueueRefusal::BacklogFull.count(&queue.name);
                 Err(Error::BacklogFull { queue: queue.name.clone(), most })
             }

@@ -104,7 +104,7 @@ pub use overview::{Durations, LeaseRecord, OwnerCount, PartCount, Period, Recent
 pub use query::{Live, Record};
 pub use queues::{
     Admission, Backlog, COUNTED_IN_LISTS, Changed, Destination, HoldAnswer, InBacklog, Largest, Matching, Move, Moved,
-    Place, QueueRound, QueueStanding, QueueState, StoredQueueState, ToRequeue, WaitingHead, Waits,
+    Place, QueueEntrance, QueueRound, QueueStanding, QueueState, StoredQueueState, ToRequeue, WaitingHead, Waits,
 };
 pub use recorded_drivers::{RecentEnd, RecordedDriver};
 pub use scope::{DEFAULT_TENANT, Scope};

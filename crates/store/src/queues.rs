@@ -6,6 +6,7 @@
 //! replica that had the lease may have made that one, or a statement of this replica whose reply was lost. What runs only grows by admissions.
 
 mod admit;
+mod entrance;
 mod hold;
 mod requeue;
 mod round;
@@ -13,6 +14,8 @@ mod standing;
 mod states;
 
 pub use admit::Admission;
+pub(super) use entrance::Entrances;
+pub use entrance::QueueEntrance;
 pub use hold::{Changed, HoldAnswer, Matching};
 pub use requeue::{Destination, InBacklog, Move, Moved, ToRequeue, Waits};
 pub use round::{Backlog, Largest, Place, QueueRound, WaitingHead};

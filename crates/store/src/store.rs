@@ -13,6 +13,7 @@ use super::{
     history::Histories,
     launches::groups::Groups as LaunchGroups,
     lease::groups::Groups as LeaseGroups,
+    queues::Entrances,
 };
 
 /// Group commits of concurrent calls.
@@ -21,6 +22,7 @@ pub(super) struct Groups {
     pub(super) accept: AcceptGroups,
     pub(super) launches: LaunchGroups,
     pub(super) leases: LeaseGroups,
+    pub(super) entrances: Entrances,
 }
 
 /// The submissions, in Postgres. Cheap to clone.

@@ -81,7 +81,7 @@ async fn times(database: &Database) -> anyhow::Result<[Samples; WHAT.len()]> {
         admitted.context("another replica admits")?;
         timed(claims, store.claim(session, CLAIMED_AT_ONCE, &[], &[])).await?;
         timed(backlogs, store.queue_backlogs()).await?;
-        timed(bounds, store.is_backlog_full(&rows::queue(0), 1_000_000)).await?;
+        timed(bounds, store.queue_entrance(&rows::queue(0))).await?;
         // They wait again, so that each time is that of as many.
         rows::wait_again(database).await?;
         store.add_up_backlogs(1_000_000).await?;
