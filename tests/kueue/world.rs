@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
@@ -351,9 +351,22 @@ impl World {
 
     async fn end_removal(&self, pod: &Pod) {
         let name = pod.metadata.name.as_deref().unwrap();
+        self.reset_stale_disruption(name).await;
         // A pod that no node has may be gone by now.
         let _ = self.try_play(pod, "Failed", json!({"terminated": {"exitCode": 143, "reason": "Error"}})).await;
         let _ = self.pods().delete(name, &DeleteParams::default().grace_period(0)).await;
+    }
+
+    /// Does what the disruption controller of kube-controller-manager does to a pod that isn't being deleted yet: it resets the condition
+    /// DisruptionTarget if that is older than two minutes, and one without a time is.
+    async fn reset_stale_disruption(&self, name: &str) {
+        let Some(pod) = self.pods().get_opt(name).await.unwrap() else { return };
+        let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
+        let is_stale = |condition: &PodCondition| condition.last_transition_time.is_none();
+        if conditions.iter().any(|condition| condition.type_ == "DisruptionTarget" && is_stale(condition)) {
+            let reset = json!({"status": {"conditions": [{"type": "DisruptionTarget", "status": "False"}]}});
+            self.pods().patch_status(name, &PatchParams::default(), &Patch::Strategic(reset)).await.unwrap();
+        }
     }
 
     /// Creates an executor, as the driver does.

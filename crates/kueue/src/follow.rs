@@ -175,7 +175,7 @@ impl Kueue {
     ) -> Result<(), Error> {
         let Workload { submission, attempt, .. } = workload;
         tracing::info!(%submission, attempt, pod = %format_args!("{namespace}/{pod}"), "Kueue takes the quota of the driver back: {why}");
-        Ok(kueue.evict_driver(namespace, pod, uid, why).await?)
+        Ok(kueue.evict_driver(namespace, (pod, uid), why, Utc::now()).await?)
     }
 }
 

@@ -22,6 +22,14 @@ use crate::{
     pods::is_of_another_uid,
 };
 
+/// Returns a condition that is true since `now`. One without a time counts as old: Kubernetes' disruption controller resets it at once.
+pub(super) fn condition(name: &str, reason: &str, message: &str, now: DateTime<Utc>) -> Value {
+    json!({
+        "type": name, "status": "True", "reason": reason, "message": message,
+        "lastTransitionTime": now.to_rfc3339_opts(SecondsFormat::Secs, true)
+    })
+}
+
 /// The name under which the gateway owns the condition that it sets.
 const FIELD_MANAGER: &str = "sparkgate";
 
@@ -73,10 +81,7 @@ impl Kueue {
 
     /// Tells Kueue that the pods run: with `waitForPodsReady`, it evicts a `Workload` whose pods don't in time. Success if it is gone.
     pub async fn set_pods_ready(&self, namespace: &str, workload: &Workload, now: DateTime<Utc>) -> Result<(), Error> {
-        let condition = json!({
-            "type": "PodsReady", "status": "True", "reason": "Started", "message": "The driver and its executors run",
-            "lastTransitionTime": now.to_rfc3339_opts(SecondsFormat::Secs, true)
-        });
+        let condition = condition("PodsReady", "Started", "The driver and its executors run", now);
         let kind = self.resource("Workload", "workloads");
         // The uid guards against a later Workload of this name.
         let patch = json!({

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
@@ -11,7 +12,7 @@ use kube::{
 use serde_json::json;
 use sparkgate_submission::{EVICTED_BY_KUEUE, SubmissionId};
 
-use super::api::Kueue;
+use super::{api::Kueue, calls::condition};
 use crate::{
     call::call,
     error::Error,
@@ -59,10 +60,15 @@ impl Kueue {
 
     /// Ends the driver pod of an attempt whose quota Kueue takes back. The condition on the pod says why, also to a gateway that is
     /// started later; the attempt that it ends is followed by another. A pod that is gone counts as success.
-    pub async fn evict_driver(&self, namespace: &str, pod: &str, uid: &str, why: &str) -> Result<(), Error> {
+    pub async fn evict_driver(
+        &self,
+        namespace: &str,
+        (pod, uid): (&str, &str),
+        why: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
         let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.cluster.client.clone(), namespace);
-        let condition =
-            json!({ "type": "DisruptionTarget", "status": "True", "reason": EVICTED_BY_KUEUE, "message": why });
+        let condition = condition("DisruptionTarget", EVICTED_BY_KUEUE, why, now);
         let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": [condition] } });
         let action = format!("marking the driver pod {namespace}/{pod} as evicted");
         let how = PatchParams::default();
