@@ -358,7 +358,7 @@ impl World {
     }
 
     /// Does what the disruption controller of kube-controller-manager does to a pod that isn't being deleted yet: it resets the condition
-    /// DisruptionTarget if that is older than two minutes, and one without a time is.
+    /// `DisruptionTarget` if that is older than two minutes, and one without a time is.
     async fn reset_stale_disruption(&self, name: &str) {
         let Some(pod) = self.pods().get_opt(name).await.unwrap() else { return };
         let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
