@@ -14,7 +14,7 @@ use sparkgate_common::{error::Error, pauses::Pauses};
 use sparkgate_core::submissions::Submissions;
 use sparkgate_requests::options::{Retries, SessionOptions, SubmissionOptions};
 use sparkgate_spark::{CreateSubmissionRequest, Refusal};
-use sparkgate_store::{ConnectSession, Scope};
+use sparkgate_store::{ConnectSession, Error as StoreError, Scope};
 use sparkgate_submission::{State, SubmissionId};
 use sparkgate_tenancy::session::Session;
 
@@ -89,22 +89,21 @@ impl Connect {
             }
             Err(error) => return Err(error),
         };
-        let session = self.named(&id).await.map_err(|error| match error {
-            // What was accepted isn't undone by a read that fails.
-            Error::Unavailable(source) if is_new => Error::InDoubt { id, source },
-            other => other,
-        })?;
-        Ok((session, is_new))
+        // What was accepted isn't undone by a read that fails.
+        let unread = |source| if is_new { Error::InDoubt { id: id.clone(), source } } else { Error::from(source) };
+        Ok((self.named(&id, unread).await?, is_new))
     }
 
     /// Returns the session of a submission that was accepted, or will be in a moment: another request for the same name may be under way.
-    async fn named(&self, id: &SubmissionId) -> Result<OpenSession, Error> {
+    async fn named(&self, id: &SubmissionId, unread: impl Fn(StoreError) -> Error) -> Result<OpenSession, Error> {
         let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
-        for _ in 0..LOOKS {
-            if let Some(session) = self.store.all().connect_session(id).await? {
+        for look in 0..=LOOKS {
+            if look > 0 {
+                sleep(pauses.next_pause()).await;
+            }
+            if let Some(session) = self.store.all().connect_session(id).await.map_err(&unread)? {
                 return self.seen(session).await;
             }
-            sleep(pauses.next_pause()).await;
         }
         Err(Error::Internal(format!("the session {id} has no record"), "it was just accepted".into()))
     }
