@@ -357,7 +357,7 @@ impl World {
         let _ = self.pods().delete(name, &DeleteParams::default().grace_period(0)).await;
     }
 
-    /// Does what the disruption controller of kube-controller-manager does to a pod that isn't being deleted yet: it resets the condition
+    /// Does what the disruption controller of kube-controller-manager may have done before the pod was deleted: it resets the condition
     /// `DisruptionTarget` if that is older than two minutes, and one without a time is.
     async fn reset_stale_disruption(&self, name: &str) {
         let Some(pod) = self.pods().get_opt(name).await.unwrap() else { return };

@@ -238,11 +238,11 @@ async fn figures_have_the_backlogs_of_queues(pool: PgPool) {
 #[sqlx::test]
 async fn a_learned_capacity_stays_until_another_one_is_learned(pool: PgPool) {
     let store = Store::new(pool);
-    assert!(store.queue_board().await.unwrap().1.is_empty());
+    assert!(store.queue_entrance("night").await.unwrap().capacity.is_empty());
     let capacity: BTreeMap<String, u64> = [("cores".to_owned(), 4000), ("nvidia.com/gpu".to_owned(), 2)].into();
     assert!(store.set_queue_capacity(&capacity).await.unwrap());
     assert!(!store.set_queue_capacity(&capacity).await.unwrap(), "it is the same");
-    assert_eq!(store.queue_board().await.unwrap().1, capacity);
+    assert_eq!(store.queue_entrance("night").await.unwrap().capacity, capacity);
     assert_eq!(store.queue_round(1, &[], &[]).await.unwrap().capacity, capacity);
 }
 

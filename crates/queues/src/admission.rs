@@ -105,7 +105,7 @@ impl Queues {
                     AFTER_A_FAULT
                 }
             };
-            sleep(gap.min(pause)).await;
+            sleep(gap).await;
             if pause > gap {
                 tokio::select! {
                     () = sleep(pause - gap) => {}

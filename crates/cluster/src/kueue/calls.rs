@@ -22,14 +22,6 @@ use crate::{
     pods::is_of_another_uid,
 };
 
-/// Returns a condition that is true since `now`. One without a time counts as old: Kubernetes' disruption controller resets it at once.
-pub(super) fn condition(name: &str, reason: &str, message: &str, now: DateTime<Utc>) -> Value {
-    json!({
-        "type": name, "status": "True", "reason": reason, "message": message,
-        "lastTransitionTime": now.to_rfc3339_opts(SecondsFormat::Secs, true)
-    })
-}
-
 /// The name under which the gateway owns the condition that it sets.
 const FIELD_MANAGER: &str = "sparkgate";
 
@@ -146,4 +138,12 @@ impl Kueue {
             serde_json::from_value(value).map_err(|error| Error::Unavailable { action, source: Box::new(error) })?;
         Ok(Some(value.unwrap_or_default()))
     }
+}
+
+/// Returns a condition that is true since `now`. One without a time counts as old: Kubernetes' disruption controller resets it at once.
+pub(super) fn condition(name: &str, reason: &str, message: &str, now: DateTime<Utc>) -> Value {
+    json!({
+        "type": name, "status": "True", "reason": reason, "message": message,
+        "lastTransitionTime": now.to_rfc3339_opts(SecondsFormat::Secs, true)
+    })
 }

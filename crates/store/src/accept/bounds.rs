@@ -57,14 +57,7 @@ impl Store {
 
     /// Returns whether as many submissions wait in a queue, without its lock.
     pub async fn is_backlog_full(&self, queue: &str, most: u64) -> Result<bool, Error> {
-        let action = "comparing a queue with its limit";
-        let mut connection = self.connection(action).await?;
-        let statement =
-            sqlx::query_scalar("SELECT coalesce(sum(waiting + held), 0) >= $2 FROM queue_backlogs WHERE queue = $1")
-                .bind(queue)
-                .bind(signed(most))
-                .fetch_one(&mut *connection);
-        within(action, statement).await
+        Ok(self.queue_entrance(queue).await?.backlog >= most)
     }
 
     async fn bound_for(&self, tenant: &str, bounds: &TenantBounds, more: u64) -> Result<Option<ReachedBound>, Error> {

@@ -58,16 +58,11 @@ pub struct StoredQueueState {
 impl Store {
     /// Returns the queues that aren't in their normal state.
     pub async fn queue_states(&self) -> Result<Vec<StoredQueueState>, Error> {
-        Ok(self.queue_board().await?.0)
-    }
-
-    /// Returns the queues that aren't in their normal state, and the learned capacity by resource.
-    pub async fn queue_board(&self) -> Result<(Vec<StoredQueueState>, BTreeMap<String, u64>), Error> {
         let action = "reading the states of queues";
         let mut connection = self.connection(action).await?;
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(BOARD)).fetch_one(&mut *connection);
-        let (_, Json(capacity), Json(states)): Board = within(action, statement).await?;
-        Ok((states, capacity))
+        let (_, _, Json(states)): Board = within(action, statement).await?;
+        Ok(states)
     }
 
     /// Stores the learned capacity by resource. Returns whether it is another one.

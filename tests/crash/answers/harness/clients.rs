@@ -170,7 +170,7 @@ pub(crate) fn told(body: &Value) -> Option<&str> {
     body["submissionId"].as_str().or_else(|| body["id"].as_str())
 }
 
-fn bare(method: &'static str, path: String) -> Request {
+pub(super) fn bare(method: &'static str, path: String) -> Request {
     Request { method, path, headers: Vec::new(), body: String::new() }
 }
 

@@ -15,7 +15,8 @@ use sqlx::{
 
 use super::{
     apiserver::Apiserver,
-    http::{Got, HangUp, Request, send},
+    clients::bare,
+    http::{Got, HangUp, send},
 };
 
 pub(crate) struct Gateway {
@@ -78,8 +79,7 @@ impl World {
         }
         // A gateway that starts refuses everything, and a run would soon be over.
         for gateway in &world.gateways {
-            let path = "/v1/submissions".to_owned();
-            let list = Request { method: "GET", path, headers: Vec::new(), body: String::new() };
+            let list = bare("GET", "/v1/submissions".to_owned());
             until("a gateway answers", Duration::from_secs(90), async || {
                 matches!(send(gateway.address, &list, HangUp::Never).await, Got::Reply(reply) if reply.status == 200)
             })
