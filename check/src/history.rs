@@ -16,9 +16,9 @@ pub use answer::{Answer, Kept, Reply};
 pub enum Line {
     Job(Job),
     Call(Call),
+    Follower(Follower),
     Event(Event),
     Found(Found),
-    Pod(Pod),
 }
 
 /// Something to run once. All its creates have one idempotency key, or there is one create.
@@ -82,6 +82,15 @@ pub struct Change {
     pub previous: Option<String>,
 }
 
+/// A client that follows all changes, from one on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Follower {
+    pub follower: String,
+    /// The number of the last change before it began.
+    pub after: i64,
+}
+
 /// A change that a follower received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -114,8 +123,7 @@ pub struct Attempt {
 }
 
 /// A driver's pod, as an observer of the cluster saw it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     pub uid: String,
     pub submission: String,
@@ -125,7 +133,7 @@ pub struct Pod {
 }
 
 /// Returns how far a state is on the way of an attempt; all ends are equally far.
-pub(crate) fn rank(state: &str) -> Option<u8> {
+pub fn rank(state: &str) -> Option<u8> {
     Some(match state.parse::<State>().ok()? {
         State::Queued => 0,
         State::Launching => 1,
@@ -136,7 +144,8 @@ pub(crate) fn rank(state: &str) -> Option<u8> {
     })
 }
 
-pub(crate) fn is_end(state: &str) -> bool {
+/// Returns whether a state is an end.
+pub fn is_end(state: &str) -> bool {
     state.parse::<State>().is_ok_and(State::is_terminal)
 }
 
@@ -145,6 +154,7 @@ pub(crate) fn is_end(state: &str) -> bool {
 pub struct History {
     pub jobs: Vec<Job>,
     pub calls: Vec<Call>,
+    pub followers: Vec<Follower>,
     /// In the order of their arrival.
     pub events: Vec<Event>,
     pub found: Vec<Found>,
@@ -157,9 +167,9 @@ impl History {
         match line {
             Line::Job(job) => self.jobs.push(job),
             Line::Call(call) => self.calls.push(call),
+            Line::Follower(follower) => self.followers.push(follower),
             Line::Event(event) => self.events.push(event),
             Line::Found(found) => self.found.push(found),
-            Line::Pod(pod) => self.pods.push(pod),
         }
     }
 

@@ -8,10 +8,10 @@ mod record;
 
 use std::{io::Write, time::Duration};
 
-use sparkgate_testing::dice::Dice;
+use fastrand::Rng;
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::history::{Job, Line};
@@ -60,32 +60,33 @@ pub async fn play(
     recorder: &Recorder<impl Write + Send + 'static>,
 ) -> anyhow::Result<()> {
     let run = uuid::Uuid::new_v4().simple().to_string();
-    let mut followers = followers::Followers::begin(gateways, &run, recorder).await?;
+    let followers = followers::Followers::begin(gateways, &run, recorder).await?;
     let began = Instant::now();
     let mut under_way = JoinSet::new();
     for number in 0..plan.jobs {
         let program = &plan.programs[number as usize % plan.programs.len()];
         recorder.add(Line::Job(Job { job: number, ends: Some(program.ends.to_owned()) }))?;
-        tokio::time::sleep_until(began + plan.time.mul_f64(f64::from(number) / f64::from(plan.jobs))).await;
-        while under_way.len() >= plan.clients as usize {
-            ended(under_way.join_next().await)?;
+        sleep_until(began + plan.time.mul_f64(f64::from(number) / f64::from(plan.jobs))).await;
+        while under_way.len() >= plan.clients as usize
+            && let Some(ended) = under_way.join_next().await
+        {
+            ended??;
         }
         let mut request = program.request.clone();
         request["labels"][RUN] = run.clone().into();
         request["labels"][JOB] = number.to_string().into();
-        let dice = Dice::new(plan.seed ^ u64::from(number), "job");
         let client = clients::Client {
             gateways: gateways.to_vec(),
             job: number,
             key: format!("{run}/{number}"),
             request: request.to_string(),
-            dice,
+            random: Rng::with_seed(plan.seed.wrapping_add(u64::from(number) << 32)),
             recorder: recorder.clone(),
         };
         under_way.spawn(client.play(plan.patience));
     }
-    while let Some(client) = under_way.join_next().await {
-        ended(Some(client))?;
+    while let Some(ended) = under_way.join_next().await {
+        ended??;
     }
     let deadline = Instant::now() + plan.patience;
     while finals::are_live(gateways, &run, deadline).await? && Instant::now() < deadline {
@@ -94,8 +95,4 @@ pub async fn play(
     let last = finals::record(gateways, &run, recorder, deadline).await?;
     followers.reach(last).await;
     recorder.flush()
-}
-
-fn ended(client: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Result<()> {
-    client.transpose()?.transpose().map(drop)
 }

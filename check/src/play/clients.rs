@@ -2,8 +2,8 @@
 
 use std::{io::Write, time::Duration};
 
+use fastrand::Rng;
 use reqwest::{Method, header::CONTENT_TYPE};
-use sparkgate_testing::dice::Dice;
 use tokio::time::{Instant, sleep};
 
 use super::{gateway::Gateway, record::Recorder};
@@ -22,7 +22,7 @@ pub(super) struct Client<W> {
     pub(super) job: u32,
     pub(super) key: String,
     pub(super) request: String,
-    pub(super) dice: Dice,
+    pub(super) random: Rng,
     pub(super) recorder: Recorder<W>,
 }
 
@@ -30,10 +30,10 @@ impl<W: Write + Send + 'static> Client<W> {
     pub(super) async fn play(mut self, patience: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + patience;
         let Some(id) = self.submit(deadline).await? else { return Ok(()) };
-        if self.dice.one_in(REPEATED) {
-            self.create().await?;
+        if self.one_in(REPEATED) {
+            self.creating().await?;
         }
-        let killed_after = self.dice.one_in(KILLED).then(|| self.dice.below(READS));
+        let killed_after = self.one_in(KILLED).then(|| self.random.u64(..READS));
         for nth in 0..READS {
             if killed_after == Some(nth) {
                 self.kill(&id, deadline).await?;
@@ -41,8 +41,7 @@ impl<W: Write + Send + 'static> Client<W> {
             if self.read(&id).await?.document().is_some_and(|document| is_end(&document.state)) {
                 break;
             }
-            let pause = self.dice.millis(10, 200 << nth.min(6));
-            sleep(pause).await;
+            self.pause(10, 200 << nth.min(6)).await;
         }
         self.read(&id).await.map(drop)
     }
@@ -50,13 +49,13 @@ impl<W: Write + Send + 'static> Client<W> {
     /// Creates the job until a reply says that it is kept, or that the request itself is refused. The key makes a repetition safe.
     async fn submit(&mut self, deadline: Instant) -> anyhow::Result<Option<String>> {
         loop {
-            let answer = if self.dice.one_in(AT_ONCE) {
+            let answer = if self.one_in(AT_ONCE) {
                 let (one, other) = (self.creating(), self.creating());
                 let (one, other) = tokio::join!(one, other);
                 let (one, other) = (one?, other?);
                 if one.kept() == Kept::Yes { one } else { other }
             } else {
-                self.create().await?
+                self.creating().await?
             };
             if let Some(document) = answer.document() {
                 return Ok(Some(document.id.clone()));
@@ -65,13 +64,8 @@ impl<W: Write + Send + 'static> Client<W> {
             if is_refused || Instant::now() > deadline {
                 return Ok(None);
             }
-            let pause = self.dice.millis(200, 2000);
-            sleep(pause).await;
+            self.pause(200, 2000).await;
         }
-    }
-
-    async fn create(&mut self) -> anyhow::Result<Answer> {
-        self.creating().await
     }
 
     /// Prepares a create at any gateway.
@@ -93,8 +87,7 @@ impl<W: Write + Send + 'static> Client<W> {
             if answer.kept() == Kept::Yes {
                 return Ok(());
             }
-            let pause = self.dice.millis(200, 2000);
-            sleep(pause).await;
+            self.pause(200, 2000).await;
         }
         Ok(())
     }
@@ -107,6 +100,16 @@ impl<W: Write + Send + 'static> Client<W> {
 
     fn gateway(&mut self) -> Gateway {
         // There is at least one.
-        self.dice.pick(&self.gateways).unwrap_or(&self.gateways[0]).clone()
+        self.gateways[self.random.usize(..self.gateways.len())].clone()
+    }
+
+    /// Returns true once in `n` calls on average.
+    fn one_in(&mut self, n: u64) -> bool {
+        self.random.u64(..n) == 0
+    }
+
+    /// Pauses between two numbers of milliseconds.
+    async fn pause(&mut self, from: u64, to: u64) {
+        sleep(Duration::from_millis(self.random.u64(from..=to))).await;
     }
 }

@@ -24,11 +24,13 @@ use tokio::{
 use tokio_util::io::StreamReader;
 
 use super::{RUN, gateway::Gateway, record::Recorder};
-use crate::history::{Change, Event, Line};
+use crate::history::{self, Change, Event, Line};
 
 /// The gateway sends a comment every 15 seconds, so a stream that is silent for longer is left.
 const SILENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(300);
+const STREAM: &str = "stream";
+const PAGES: &str = "pages";
 /// How long followers may take to reach the end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -48,6 +50,9 @@ impl Followers {
         let now = present(gateways).await.context("reading the present position of the events")?;
         let last: Vec<_> = (0..2).map(|_| Arc::new(AtomicI64::new(now))).collect();
         let mut tasks = JoinSet::new();
+        for follower in [STREAM, PAGES].map(str::to_owned) {
+            recorder.add(Line::Follower(history::Follower { follower, after: now }))?;
+        }
         let follower = |name: &str, last: &Arc<AtomicI64>| Follower {
             gateways: gateways.to_vec(),
             label: format!("{RUN}={run}"),
@@ -55,13 +60,13 @@ impl Followers {
             last: last.clone(),
             recorder: recorder.clone(),
         };
-        tasks.spawn(follower("stream", &last[0]).stream());
-        tasks.spawn(follower("pages", &last[1]).pages());
+        tasks.spawn(follower(STREAM, &last[0]).stream());
+        tasks.spawn(follower(PAGES, &last[1]).pages());
         Ok(Self { last, _tasks: tasks })
     }
 
     /// Waits until all have seen the event with this number.
-    pub(super) async fn reach(&mut self, number: i64) {
+    pub(super) async fn reach(&self, number: i64) {
         let deadline = Instant::now() + PATIENCE;
         while self.last.iter().any(|last| last.load(SeqCst) < number) && Instant::now() < deadline {
             sleep(PAUSE).await;

@@ -1,41 +1,34 @@
 //! What followers saw, and the histories of submissions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Promise, Verdict};
-use crate::history::{Change, Event, Found, History, rank};
+use crate::history::{Change, Event, Follower, Found, History, rank};
 
 pub(super) fn judge(history: &History, verdict: &mut Verdict) {
     for found in &history.found {
         path(found, verdict);
     }
-    // What happened, by number: each submission's own history, and what the others saw of it.
+    // What happened, by number.
     let mut known: BTreeMap<i64, &Change> = BTreeMap::new();
     for change in history.found.iter().flat_map(|found| &found.events) {
         if let Some(sequence) = change.sequence {
             known.insert(sequence, change);
         }
     }
-    let mut followers: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
-    for Event { follower, change, .. } in &history.events {
-        followers.entry(follower).or_default().push(change);
-    }
-    for (follower, changes) in followers {
-        let mut last = i64::MIN;
-        let mut seen = BTreeMap::new();
-        for change in changes {
+    for Follower { follower, after } in &history.followers {
+        let (mut last, mut seen) = (*after, BTreeSet::new());
+        for Event { change, .. } in history.events.iter().filter(|event| event.follower == *follower) {
             let sequence = change.sequence.unwrap_or(i64::MIN);
             verdict.check(Promise::Events, sequence > last, || format!("{follower}: {change:?} came after {last}"));
             last = last.max(sequence);
-            seen.insert(sequence, change);
-            let other = known.get(&sequence).filter(|known| **known != change);
-            if let Some(other) = other {
-                verdict.check(Promise::Events, false, || format!("{follower}: {change:?} is {other:?} elsewhere"));
-            }
+            seen.insert(sequence);
+            let other = known.get(&sequence);
+            let is_same = other.is_some_and(|other| *other == change);
+            verdict.check(Promise::Events, is_same, || format!("{follower}: {change:?} is {other:?} in its history"));
         }
-        let Some(first) = seen.keys().next() else { continue };
-        for (sequence, change) in known.range(*first..) {
-            verdict.check(Promise::Events, seen.contains_key(sequence), || format!("{follower} missed {change:?}"));
+        for (sequence, change) in known.range(after + 1..) {
+            verdict.check(Promise::Events, seen.contains(sequence), || format!("{follower} missed {change:?}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 use chrono::{DateTime, Utc};
 
 use super::*;
-use crate::history::{Act, Answer, Attempt, Call, Change, Document, Event, Job, Line, Pod, Reply};
+use crate::history::{Act, Answer, Attempt, Call, Change, Document, Event, Follower, Job, Line, Pod, Reply};
 
 const ID: &str = "driver-1";
 
@@ -72,6 +72,10 @@ fn good() -> History {
             read(41, "LAUNCHING", 1),
             read(60, "QUEUED", 2),
             read(300, "FINISHED", 2),
+        ],
+        followers: vec![
+            Follower { follower: "a".to_owned(), after: 10 },
+            Follower { follower: "b".to_owned(), after: 13 },
         ],
         events: [follow("a"), follow("b").split_off(3)].concat(),
         found: vec![Found {
@@ -156,6 +160,7 @@ fn wrong_ends_are_found() {
         it.found[0].document.state = state.to_owned();
         it.found[0].events[7].state = state.to_owned();
         it.events.clear();
+        it.followers.clear();
     };
     assert_eq!(broken(|it| end(it, "RUNNING")), Some(Promise::Ended));
     assert_eq!(broken(|it| end(it, "FAILED")), Some(Promise::TrueEnd));
@@ -187,6 +192,9 @@ fn overlapping_attempts_and_second_drivers_are_found() {
 #[test]
 fn wrong_events_are_found() {
     let events = |change: fn(&mut Vec<Event>)| broken(|it| change(&mut it.events));
+    assert_eq!(events(|it| drop(it.remove(0))), Some(Promise::Events), "the first is missing");
+    assert_eq!(events(|it| it.retain(|event| event.follower == "a")), Some(Promise::Events), "nothing was read");
+    assert_eq!(events(|it| it[7].change.sequence = Some(19)), Some(Promise::Events), "one that there isn't");
     assert_eq!(events(|it| drop(it.remove(4))), Some(Promise::Events), "a gap");
     assert_eq!(events(|it| drop(it.pop())), Some(Promise::Events), "the last is missing");
     assert_eq!(events(|it| it.swap(2, 3)), Some(Promise::Events), "the order");

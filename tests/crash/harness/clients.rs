@@ -135,9 +135,17 @@ impl Clients {
     /// Reads an accepted submission on any gateway: each of them has the row.
     async fn read_back(&self, id: &str, number: u32) {
         let gateway = Dice::new(self.seed ^ u64::from(number), "read back").pick(&self.gateways).unwrap();
-        let read =
-            async { answer(get(gateway, &format!("/v1/submissions/{id}")).await.as_ref().ok_or(&NoReply::InDoubt)) };
+        let mut reply = None;
+        let read = async {
+            reply = get(gateway, &format!("/v1/submissions/{id}")).await;
+            answer(reply.as_ref().ok_or(&NoReply::InDoubt))
+        };
         self.recorder.call(Act::Read { id: id.to_owned() }, read).await.unwrap();
+        if let Some(reply) = reply
+            && !matches!(reply.status, 200 | 500 | 503)
+        {
+            self.book().odd.push(format!("{id} was accepted, and then: {reply:?}"));
+        }
     }
 
     async fn submit_once(&self, number: u32) -> Option<String> {

@@ -11,7 +11,7 @@ use std::{
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use serde_json::{Value, json};
 use sparkgate_check::{
-    history::{self, Event, Line},
+    history::{Event, Follower, Line},
     play::Recorder,
 };
 use sparkgate_testing::dice::Dice;
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    history::History as Old,
+    history::History,
     http::{Gateway, NoReply, get, post as send},
     tenants::Tenant,
     world::World,
@@ -36,24 +36,32 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// An event as a reader sees it: submission, attempt, state.
 type Change = (String, i64, String);
 
-/// What one reader has read, and what it found wrong besides.
+/// What one reader has read, by number, and what it found wrong.
 #[derive(Debug)]
 struct Read {
-    follower: &'static str,
-    /// The number of the last event; at first, of the last one before the run.
-    last: i64,
-    count: usize,
-    wrong: Vec<String>,
+    name: &'static str,
+    /// Records the events for the history that is compared with the promises.
     recorder: Recorder<Sink>,
+    /// The last event before the run.
+    from: i64,
+    events: BTreeMap<i64, Change>,
+    wrong: Vec<String>,
 }
 
 impl Read {
-    /// Records an event for the history that is compared with the promises.
+    fn last(&self) -> i64 {
+        self.events.last_key_value().map_or(self.from, |(number, _)| *number)
+    }
+
+    /// Takes an event of a stream, which comes once and after all before it.
     fn follow(&mut self, event: &Value) {
-        let change: history::Change = serde_json::from_value(event.clone()).unwrap();
-        self.last = self.last.max(change.sequence.unwrap_or_default());
-        self.count += 1;
-        let (follower, at) = (self.follower.to_owned(), self.recorder.now());
+        let (number, change) = change(event);
+        if number <= self.last() {
+            self.wrong.push(format!("event {number}, {change:?}, came after {}", self.last()));
+        }
+        self.events.insert(number, change);
+        let (follower, at) = (self.name.to_owned(), self.recorder.now());
+        let change = serde_json::from_value(event.clone()).unwrap();
         self.recorder.add(Line::Event(Event { follower, at, change })).unwrap();
     }
 }
@@ -82,9 +90,10 @@ impl Readers {
     /// Begins to read, before anything is submitted.
     pub(crate) async fn begin(world: &World) -> Self {
         let gateways = world.clients.gateways.clone();
-        let read = |follower| {
-            let (last, recorder) = (world.history.event, world.clients.recorder.clone());
-            Arc::new(Mutex::new(Read { follower, last, count: 0, wrong: Vec::new(), recorder }))
+        let read = |name: &'static str| {
+            let (from, recorder) = (world.history.event, world.clients.recorder.clone());
+            recorder.add(Line::Follower(Follower { follower: name.to_owned(), after: from })).unwrap();
+            Arc::new(Mutex::new(Read { name, recorder, from, events: BTreeMap::new(), wrong: Vec::new() }))
         };
         let mut readers = Self {
             streamed: read("stream"),
@@ -133,7 +142,7 @@ impl Readers {
         }
     }
 
-    /// Waits until all have read everything, for which they get `patience`, and compares what the webhook received with the rows.
+    /// Compares what was read with the rows, once everything has ended. Readers get `patience` to reach the end.
     pub(crate) async fn judge(&self, world: &World, patience: Duration) -> Vec<String> {
         let deadline = Instant::now() + patience;
         let rows = loop {
@@ -151,8 +160,8 @@ impl Readers {
             }
             sleep(PAUSE).await;
         };
-        let mut wrong =
-            [self.streamed.lock().unwrap().wrong.clone(), self.paged.lock().unwrap().wrong.clone()].concat();
+        let mut wrong = compare("the stream", &self.streamed.lock().unwrap(), &rows);
+        wrong.extend(compare("the pages", &self.paged.lock().unwrap(), &rows));
         wrong.extend(self.of_webhook(&rows));
         wrong.extend(self.usage().await);
         wrong
@@ -168,8 +177,8 @@ impl Readers {
 
     fn have_all(&self, numbers: &BTreeSet<i64>) -> bool {
         let last = numbers.last().copied().unwrap_or_default();
-        self.streamed.lock().unwrap().last >= last
-            && self.paged.lock().unwrap().last >= last
+        self.streamed.lock().unwrap().last() >= last
+            && self.paged.lock().unwrap().last() >= last
             && numbers.iter().all(|number| self.received.lock().unwrap().all.contains_key(number))
     }
 
@@ -196,7 +205,7 @@ impl Readers {
             for item in page.body["items"].as_array().into_iter().flatten() {
                 let id = item["id"].as_str().unwrap_or_default();
                 // They used nothing that was counted, and the newest come first.
-                if Old::has(id) {
+                if History::has(id) {
                     break 'pages;
                 }
                 if let Some(one) = get(&self.gateways[0], &format!("/v1/submissions/{id}")).await {
@@ -217,8 +226,22 @@ impl Readers {
 
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let (streamed, paged) = (self.streamed.lock().unwrap(), self.paged.lock().unwrap());
-        (streamed.count, paged.count, self.received.lock().unwrap().messages)
+        (streamed.events.len(), paged.events.len(), self.received.lock().unwrap().messages)
     }
+}
+
+fn compare(who: &str, read: &Read, rows: &BTreeMap<i64, Change>) -> Vec<String> {
+    let mut wrong: Vec<_> = read.wrong.iter().map(|wrong| format!("{who}: {wrong}")).collect();
+    for (number, change) in rows {
+        match read.events.get(number) {
+            None => wrong.push(format!("{who} missed event {number}, {change:?}")),
+            Some(seen) if seen != change => wrong.push(format!("{who}: event {number} is {change:?}, not {seen:?}")),
+            Some(_) => {}
+        }
+    }
+    let unknown = read.events.keys().filter(|number| !rows.contains_key(number));
+    wrong.extend(unknown.map(|number| format!("{who}: there is no event {number}")));
+    wrong
 }
 
 fn change(event: &Value) -> (i64, Change) {
@@ -242,7 +265,7 @@ async fn receive(State(received): State<Arc<Mutex<Received>>>, Json(message): Js
 async fn stream(gateways: &[Gateway], read: &Mutex<Read>, mut dice: Dice) {
     loop {
         let gateway = dice.pick(gateways).unwrap();
-        let last = read.lock().unwrap().last;
+        let last = read.lock().unwrap().last();
         // The end of a connection is the end of a stream, however it came.
         let _ = stream_of(gateway, last, read).await;
         sleep(dice.millis(20, 400)).await;
@@ -276,7 +299,7 @@ async fn stream_of(gateway: &Gateway, last: i64, read: &Mutex<Read>) -> std::io:
 async fn pages(gateways: &[Gateway], read: &Mutex<Read>, mut dice: Dice) {
     loop {
         let gateway = dice.pick(gateways).unwrap();
-        let last = read.lock().unwrap().last;
+        let last = read.lock().unwrap().last();
         let page = get(gateway, &format!("/v1/events?after={last}&limit=50")).await;
         match page {
             Some(page) if page.status == 200 => {

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::harness::{adversary::is_forged, world::World};
 use sparkgate::submission::{LATE, queues::QueueEvent};
+use sparkgate_check::history::{is_end, rank};
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
 const INSTANCE: &str = "sparkgate.dev/instance";
@@ -98,7 +99,7 @@ async fn events(world: &World) -> Vec<String> {
     for ((id, attempt, state), history) in histories {
         let id = format!("{id} (attempt {})", attempt.unwrap_or_default());
         let ranks: Vec<_> = history.iter().map(|state| rank(state)).collect();
-        if rank(&state) != 5 {
+        if !is_end(&state) {
             found.push(format!("{id} has not ended: {history:?}"));
         }
         if !ranks.is_sorted_by(|a, b| a < b) || history.last() != Some(&state) {
@@ -106,17 +107,6 @@ async fn events(world: &World) -> Vec<String> {
         }
     }
     found
-}
-
-fn rank(state: &str) -> u8 {
-    match state {
-        "QUEUED" => 0,
-        "LAUNCHING" => 1,
-        "PENDING" => 2,
-        "RUNNING" => 3,
-        "KILLING" => 4,
-        _ => 5,
-    }
 }
 
 /// Returns replicas that ended by themselves for another reason than a server that was down at their start.
