@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate prove fuzz crash answers mutants parity python bench check deny image site release compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
+.PHONY: help demo dev test postgres-versions simulate prove interleavings fuzz crash answers mutants parity python bench check deny image site release compose cluster api-compatibility openapi properties metrics-docs settings allocations house fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ simulate: ## simulate a million histories of the engine under faults, from seeds
 
 prove: ## visit all states of a model around the real engine, within bounds; ARGS="--faults 1 --only 4", "--seeds" seeds errors that it has to find
 	@scripts/prove $(ARGS)
+
+interleavings: ## run what tasks share in memory in many orders of their steps (shuttle); ARGS="200000" for more of them
+	@scripts/interleavings $(ARGS)
 
 fuzz: ## fuzz the parsers with libFuzzer, a million runs each; ARGS="--runs 10000000 request jwt", "--seconds 60", "--merge"
 	@scripts/fuzz $(ARGS)

@@ -1,10 +1,9 @@
 //! Connections for workers, and for accepting submissions. sqlx's pool checks each returned connection before its next use,
 //! which takes as long as a small statement; here, a connection stays available for the next statement, if that follows soon.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+mod at_hand;
+
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt, TryFutureExt, TryStreamExt,
@@ -17,44 +16,34 @@ use sqlx::{
     postgres::{PgArguments, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
     query::QueryAs,
 };
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::time::timeout;
 
+use self::at_hand::{AtHand, Turn};
 use super::primary::BELIEVED;
+
+type Held = at_hand::Held<PoolConnection<Postgres>>;
 
 /// A pool, and connections of it that are kept ready. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pool: PgPool,
     /// `None` if other code also takes connections from the pool.
-    at_hand: Option<Arc<AtHand>>,
+    at_hand: Option<Arc<AtHand<PoolConnection<Postgres>>>>,
 }
-
-#[derive(Debug)]
-struct AtHand {
-    /// As many permits as connections: callers wait here, and get the connection that the previous one returned.
-    turns: Semaphore,
-    free: Mutex<Vec<Held>>,
-}
-
-/// A connection, and when the pool returned it.
-#[derive(Debug)]
-struct Held(PoolConnection<Postgres>, Instant);
 
 /// A connection for one statement.
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
     held: Held,
-    at_hand: Option<(&'a AtHand, SemaphorePermit<'a>)>,
+    turn: Option<Turn<'a, PoolConnection<Postgres>>>,
 }
 
 impl Connections {
     /// Creates connections of a pool that no other code uses.
     pub(super) fn owned(pool: PgPool) -> Self {
-        let most = usize::try_from(pool.options().get_max_connections()).unwrap_or(Semaphore::MAX_PERMITS);
-        Self { pool, at_hand: Some(Arc::new(AtHand { turns: Semaphore::new(most), free: Mutex::default() })) }
+        // Older connections go back to the pool, which checks their server.
+        let at_hand = AtHand::new(pool.options().get_max_connections() as usize, BELIEVED);
+        Self { pool, at_hand: Some(Arc::new(at_hand)) }
     }
 
     pub(super) fn shared(pool: PgPool) -> Self {
@@ -68,7 +57,7 @@ impl Connections {
         match &self.at_hand {
             // Connections that are kept ready are idle, too.
             Some(at_hand) => {
-                let busy = most.saturating_sub(at_hand.turns.available_permits());
+                let busy = at_hand.busy();
                 (busy, open.saturating_sub(busy), most)
             }
             None => (open.saturating_sub(idle), idle, most),
@@ -77,8 +66,7 @@ impl Connections {
 
     pub(super) async fn close(&self) {
         if let Some(at_hand) = &self.at_hand {
-            at_hand.turns.close();
-            at_hand.free().clear();
+            at_hand.close();
         }
         self.pool.close().await;
     }
@@ -106,18 +94,18 @@ impl Connections {
 
     async fn next(&self) -> Result<Taken<'_>, sqlx::Error> {
         let Some(at_hand) = self.at_hand.as_deref() else {
-            return Ok(Taken { held: self.acquired().await?, at_hand: None });
+            return Ok(Taken { held: self.acquired().await?, turn: None });
         };
-        let turn = at_hand.turns.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        let held = match at_hand.last() {
+        let turn = at_hand.turn().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let held = match turn.last() {
             Some(held) => held,
             None => self.acquired().await?,
         };
-        Ok(Taken { held, at_hand: Some((at_hand, turn)) })
+        Ok(Taken { held, turn: Some(turn) })
     }
 
     async fn acquired(&self) -> Result<Held, sqlx::Error> {
-        Ok(Held(acquire(&self.pool).await?, Instant::now()))
+        Ok(Held::new(acquire(&self.pool).await?))
     }
 }
 
@@ -144,31 +132,14 @@ impl Taken<'_> {
     }
 
     fn connection(&mut self) -> &mut PgConnection {
-        &mut self.held.0
+        self.held.get_mut()
     }
 
     /// Returns a connection whose statement has completed. All other connections go back to the pool, which checks them.
     fn give_back(self) {
-        if let Some((at_hand, turn)) = self.at_hand {
-            let mut free = at_hand.free();
-            if !at_hand.turns.is_closed() {
-                free.push(self.held);
-            }
-            drop((free, turn));
+        if let Some(turn) = self.turn {
+            turn.leave(self.held);
         }
-    }
-}
-
-impl AtHand {
-    /// Returns the connection that was used last. Connections that are due for a check of their server go back to the pool.
-    fn last(&self) -> Option<Held> {
-        let mut free = self.free();
-        free.retain(|Held(_, since)| since.elapsed() < BELIEVED);
-        free.pop()
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<Held>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

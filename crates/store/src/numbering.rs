@@ -9,7 +9,7 @@ use sqlx::{Either, Row as _};
 use self::horizon::Seen;
 use super::{
     error::{Error, within},
-    history::LostNumbers,
+    lost_numbers::LostNumbers,
     row::ends,
     store::Store,
 };

@@ -50,6 +50,10 @@ pub(super) struct Rounds {
     pub(super) ids_are_new: bool,
 }
 
+/// What a cursor has read never happened: the database has lost it.
+#[derive(Debug)]
+pub(super) struct Lost;
+
 /// The slot of one subscriber, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place(Arc<AtomicUsize>);
@@ -64,8 +68,8 @@ impl Default for Hub {
     fn default() -> Self {
         Self {
             ring: RwLock::new(Ring::new(CAPACITY)),
-            newest: watch::Sender::new(Newest { sequence: 0, history: 0, lost: None }),
-            numbered: watch::Sender::new(0),
+            newest: watch::channel(Newest { sequence: 0, history: 0, lost: None }).0,
+            numbered: watch::channel(0).0,
             rounds: Mutex::default(),
             changed: Notify::new(),
             subscribers: Arc::default(),
@@ -162,6 +166,36 @@ impl Hub {
                 ring.reset(lost.until);
             }
         });
+    }
+
+    /// Looks for events after a cursor that began with a history of the database. `newest` follows this hub.
+    ///
+    /// # Errors
+    /// [`Lost`].
+    pub(super) fn look(
+        &self,
+        cursor: &mut i64,
+        began: u64,
+        newest: &watch::Receiver<Newest>,
+        limit: usize,
+    ) -> Result<Next, Lost> {
+        let mut next = self.after(*cursor, limit);
+        // Read after the ring, which skips lost numbers once they are known here.
+        let Newest { history, lost, .. } = *newest.borrow();
+        if history != began || lost.is_some_and(|lost| lost.contain(*cursor)) {
+            return Err(Lost);
+        }
+        // No event has one of the numbers in between.
+        if let Some(lost) = lost.filter(|lost| lost.after == *cursor) {
+            *cursor = lost.until;
+            next = self.after(*cursor, limit);
+        }
+        // Up to lost numbers first: those after them don't follow immediately.
+        let end = lost.map(|lost| lost.after).filter(|end| *cursor < *end);
+        Ok(match (next, end) {
+            (Next::Older(_), Some(end)) => Next::Older(end),
+            (next, _) => next,
+        })
     }
 
     fn set(&self, change: impl FnOnce(&mut Ring)) {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::{
     EventFeed,
     filter::EventFilter,
-    hub::{Newest, Place},
+    hub::{Lost, Newest, Place},
     ring::{FeedEvent, Next},
 };
 use sparkgate_common::{detached::detached, error::Error, rate_limits::Exceeded, tenant_slots::TenantSlot};
@@ -101,25 +101,11 @@ impl Subscription {
         if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
         }
-        let mut next = hub.after(self.cursor, BATCH);
-        // Read after the ring, which skips lost numbers once they are known here.
-        let Newest { history, lost, .. } = *self.newest.borrow();
-        if history != self.history || lost.is_some_and(|lost| lost.contain(self.cursor)) {
-            return Err(Interrupted::Expired(self.cursor));
-        }
-        // No event has one of the numbers in between.
-        if let Some(lost) = lost.filter(|lost| lost.after == self.cursor) {
-            self.cursor = lost.until;
-            next = hub.after(self.cursor, BATCH);
-        }
-        let mut events = match next {
+        let next = hub.look(&mut self.cursor, self.history, &self.newest, BATCH);
+        let mut events = match next.map_err(|Lost| Interrupted::Expired(self.cursor))? {
             Next::Here(events) => events,
             Next::Nothing => return Ok(Vec::new()),
-            Next::Older(newest) => {
-                // Up to lost numbers first: those after them don't follow immediately.
-                let end = lost.map(|lost| lost.after).filter(|end| self.cursor < *end).unwrap_or(newest);
-                self.catch_up(end).await?
-            }
+            Next::Older(end) => self.catch_up(end).await?,
         };
         if let Some(last) = events.last() {
             self.cursor = last.sequence;
