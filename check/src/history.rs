@@ -173,6 +173,20 @@ impl History {
         }
     }
 
+    /// Returns in one line what was played: a run in which little was accepted shows little.
+    pub fn summary(&self) -> String {
+        let created = |job: &Job| {
+            let accepted = |call: &Call| call.act == Act::Create { job: job.job } && call.answer.kept() == Kept::Yes;
+            self.calls.iter().any(accepted)
+        };
+        let accepted = self.jobs.iter().filter(|job| created(job)).count();
+        let of = |answer: &Answer| self.calls.iter().filter(|call| call.answer == *answer).count();
+        let (lost, unsent) = (of(&Answer::Lost), of(&Answer::NotSent));
+        let replies = self.calls.len() - lost - unsent;
+        let (jobs, calls) = (self.jobs.len(), self.calls.len());
+        format!("{jobs} jobs, {accepted} accepted. {calls} calls: {replies} replies, {lost} lost, {unsent} that reached no gateway")
+    }
+
     /// Reads the lines of a file. The last line may be cut off, as after the end of the program that wrote it.
     ///
     /// # Errors

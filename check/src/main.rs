@@ -110,6 +110,7 @@ async fn carry_out(command: Command) -> anyhow::Result<bool> {
     for (promise, what) in &verdict.broken {
         println!("BROKEN  {promise}: {what}");
     }
+    println!("{}", history.summary());
     print!("{verdict}");
     Ok(verdict.broken.is_empty())
 }
@@ -120,6 +121,12 @@ async fn record(run: &Run) -> anyhow::Result<History> {
         run.server.iter().map(|url| Gateway::at(url, run.token.as_deref(), ca_file)).collect::<Result<_, _>>()?;
     let of = |files: &[PathBuf], ends| files.iter().map(|file| program(file, ends)).collect::<Result<Vec<_>, _>>();
     let programs = [of(&run.finishing, "FINISHED")?, of(&run.failing, "FAILED")?].concat();
+    // A run of refused requests would break no promise.
+    for (program, file) in programs.iter().zip(run.finishing.iter().chain(&run.failing)) {
+        for gateway in &gateways {
+            gateway.would_accept(&program.request).await.with_context(|| format!("trying {}", file.display()))?;
+        }
+    }
     let seed = run.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
     println!("seed {seed}: {} jobs, {} clients, {} gateways", run.jobs, run.clients, gateways.len());
     let file = File::create(&run.history).with_context(|| format!("creating {}", run.history.display()))?;

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use anyhow::Context;
 use reqwest::{
     Certificate, Client, Method, RequestBuilder, Response,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect::Policy,
 };
 use rustls::crypto::ring;
@@ -51,6 +51,22 @@ impl Gateway {
 
     pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Asks whether the gateway would accept a request, without creating anything.
+    ///
+    /// # Errors
+    /// It wouldn't, for this reason, or it doesn't answer.
+    pub async fn would_accept(&self, body: &Value) -> anyhow::Result<()> {
+        let request = self.request(Method::POST, "/v1/submissions?dryRun=true");
+        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        match self.call(request).await {
+            Answer::Reply(reply) if (200..300).contains(&reply.status) => Ok(()),
+            Answer::Reply(Reply { status, detail, .. }) => {
+                anyhow::bail!("{} refuses it with {status}: {}", self.url, detail.unwrap_or_default())
+            }
+            Answer::NotSent | Answer::Lost => anyhow::bail!("{} doesn't answer", self.url),
+        }
     }
 
     /// Makes a call and returns what was learned.

@@ -28,7 +28,7 @@ pub(super) fn judge(history: &History, found: &BTreeMap<&str, &Found>, verdict: 
             format!("{id} was in attempt {} when its kill was accepted, and ended in attempt {last}", document.attempt)
         });
     }
-    drivers(history, verdict);
+    drivers(history, found, verdict);
 }
 
 /// Returns the submission that a call requests to kill.
@@ -60,9 +60,10 @@ fn attempts(found: &Found, verdict: &mut Verdict) {
     }
 }
 
-fn drivers(history: &History, verdict: &mut Verdict) {
+/// Judges the drivers of this run: the cluster's watch begins with all pods that exist.
+fn drivers(history: &History, found: &BTreeMap<&str, &Found>, verdict: &mut Verdict) {
     let mut started: BTreeMap<(&str, i64), BTreeSet<&str>> = BTreeMap::new();
-    for pod in history.pods.iter().filter(|pod| pod.started) {
+    for pod in history.pods.iter().filter(|pod| pod.started && found.contains_key(pod.submission.as_str())) {
         started.entry((&pod.submission, pod.attempt)).or_default().insert(&pod.uid);
     }
     for ((id, attempt), uids) in started {

@@ -17,6 +17,8 @@ use sparkgate_submission::SubmissionId;
 
 /// The shortest time between two questions to a driver, in seconds.
 const SHORTEST: f64 = 5.0;
+/// For so long a driver is asked that often until it says when its first job was submitted, in seconds.
+const BEFORE_JOBS: f64 = 300.0;
 
 /// A driver that is to be asked for its jobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,12 +85,13 @@ impl Scoped {
 
 impl Store {
     /// Returns up to `limit` running drivers that are to be asked, and puts off the next question to each: by half of the time that it
-    /// has run, and by `period` at most. No other call returns them meanwhile.
+    /// has run, and by `period` at most, but briefly as long as a young driver has no job. No other call returns them meanwhile.
     pub async fn drivers_to_ask(&self, period: Duration, limit: u32) -> Result<Vec<AskedDriver>, Error> {
         let statement = sqlx::query_as(
             "WITH due AS (
                  SELECT s.id, s.attempt, s.namespace, s.names, s.pod_uid,
-                        extract(epoch FROM clock_timestamp() - coalesce(s.started_at, s.created_at))::float8 AS age
+                        extract(epoch FROM clock_timestamp() - coalesce(s.started_at, s.created_at))::float8 AS age,
+                        k.attempt = s.attempt AND k.summary ->> 'first_job_at' IS NOT NULL AS has_jobs
                  FROM submissions s LEFT JOIN spark_summaries k ON k.submission_id = s.id
                  WHERE s.state = 'RUNNING' AND s.pod_uid IS NOT NULL
                      AND (k.submission_id IS NULL OR k.next_at <= clock_timestamp())
@@ -97,7 +100,8 @@ impl Store {
              ), taken AS (
                  INSERT INTO spark_summaries AS k (submission_id, next_at)
                  SELECT id, clock_timestamp()
-                     + make_interval(secs => greatest($3, least($2, age / 2)) * (0.75 + random() / 2))
+                     + make_interval(secs => (0.75 + random() / 2) *
+                         CASE WHEN age < $4 AND has_jobs IS NOT TRUE THEN $3 ELSE greatest($3, least($2, age / 2)) END)
                  FROM due
                  ON CONFLICT (submission_id) DO UPDATE SET next_at = EXCLUDED.next_at
                  WHERE k.next_at <= clock_timestamp()
@@ -108,6 +112,7 @@ impl Store {
         .bind(i64::from(limit))
         .bind(period.as_secs_f64())
         .bind(SHORTEST)
+        .bind(BEFORE_JOBS)
         .fetch_all(&self.patient);
         let rows: Vec<Row> = within("looking for drivers to ask for their jobs", statement).await?;
         Ok(readable(rows.into_iter().map(AskedDriver::try_from)))
