@@ -90,6 +90,8 @@ pub(crate) enum Name {
     Neighbours,
     /// The costs of rounds, claims and backlogs of queues, and the rates with queues, compared with those without.
     Queues,
+    /// What the gateway adds to requests of Spark Connect, and the costs of 500 open sessions.
+    Sessions,
     /// The costs beside a million and ten million ended submissions, while the retention deletes as many as arrive.
     Years,
     /// Submissions by Spark's own master, spark-submit, Kubeflow's operator and Sparkgate, one after the other.
@@ -113,6 +115,7 @@ impl Name {
             Self::Growth => "growth",
             Self::Neighbours => "neighbours",
             Self::Queues => "queues",
+            Self::Sessions => "sessions",
             Self::Years => "years",
             Self::Peers => "peers",
             Self::Console => "console",

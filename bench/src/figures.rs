@@ -13,6 +13,7 @@ mod peers;
 mod queues;
 mod read;
 mod render;
+mod sessions;
 mod spark;
 mod spark_submit;
 mod traces;
@@ -38,6 +39,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Growth => growth::run(bench).await?,
             Name::Neighbours => neighbours::run(bench).await?,
             Name::Queues => queues::run(bench).await?,
+            Name::Sessions => sessions::run(bench).await?,
             Name::Years => years::run(bench).await?,
             Name::Peers => peers::run(bench).await?,
             Name::Console => console::run(bench).await?,

@@ -66,6 +66,11 @@ class Dev:
         return f"http://{self._address}"
 
     @property
+    def token(self) -> str:
+        """The token that it has created, with `--require-token`: after its URL in the file."""
+        return (self.dir / "dev/token").read_text().split()[-1]
+
+    @property
     def log(self) -> str:
         """What the gateway has written."""
         return (self.dir / "log").read_text(errors="replace")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
-from dev import Dev
+from dev import Dev, free_address
 
 from sparkgate import Client
 
@@ -16,7 +16,7 @@ collect_ignore = [f"test_{package}.py" for package in ("dagster", "kubeflow") if
 
 @pytest.fixture(scope="session")
 def dev() -> Iterator[Dev]:
-    dev = Dev()
+    dev = Dev("--connect-listen", free_address())
     yield dev
     dev.stop()
 

@@ -21,7 +21,7 @@ def closed() -> Iterator[Dev]:
     try:
         access = dev.dir / "dev/access.yaml"
         access.write_text(access.read_text().replace("['*']", "['*'], defaultQueue: day") + QUEUES)
-        with Client(dev.url, token_file=dev.dir / "dev/token", environ={}) as client:
+        with Client(dev.url, token=dev.token, environ={}) as client:
             until("the gateway has read its access file", lambda: len(client.list_queues()) == 2)
             for queue in client.list_queues():
                 client.request("PUT", f"/v1/queues/{queue.name}/state", json={"state": "paused"})
@@ -32,7 +32,7 @@ def closed() -> Iterator[Dev]:
 
 @pytest.fixture
 def queued(closed: Dev) -> Iterator[Client]:
-    with Client(closed.url, token_file=closed.dir / "dev/token", environ={}) as client:
+    with Client(closed.url, token=closed.token, environ={}) as client:
         yield client
 
 
@@ -61,7 +61,7 @@ def test_all_that_match_are_held_moved_and_released(closed: Dev, queued: Client)
     assert "6 is more than queue night permits" in refused.refusals[0].reason
 
     async def main() -> int:
-        async with AsyncClient(closed.url, token_file=closed.dir / "dev/token", environ={}) as client:
+        async with AsyncClient(closed.url, token=closed.token, environ={}) as client:
             return (await client.release_all(labels=label)).changed
 
     assert asyncio.run(main()) == 2

@@ -44,6 +44,9 @@ class SessionOptions(TypedDict, total=False):
     queue: str | None
     priority: int | None
     labels: Mapping[str, str] | None
+    #: A pod as a mapping, a pod as YAML, or the name of one of the operator's templates.
+    driver_pod_template: Mapping[str, Any] | str | None
+    executor_pod_template: Mapping[str, Any] | str | None
 
 
 def connect(
@@ -61,8 +64,8 @@ def connect(
     Raises `SessionEnded` if the session ends before it is ready, and `WaitTimeout`.
     """
     with nullcontext(client) if client is not None else Client() as gateway:
-        opened = _opened(gateway, name, seconds(timeout), options)
-        return _connected(gateway, opened)
+        opened = open_session(gateway, name, seconds(timeout), options)
+        return connected(gateway, opened)
 
 
 @contextmanager
@@ -75,9 +78,9 @@ def session(
 ) -> Iterator[SparkSession]:
     """Does the same for a block, and ends the session after it."""
     with nullcontext(client) if client is not None else Client() as gateway:
-        opened = _opened(gateway, name, seconds(timeout), options)
+        opened = open_session(gateway, name, seconds(timeout), options)
         try:
-            spark = _connected(gateway, opened)
+            spark = connected(gateway, opened)
             try:
                 yield spark
             finally:
@@ -86,7 +89,11 @@ def session(
             gateway.request("DELETE", f"/v1/sessions/{opened.id}")
 
 
-def _opened(client: Client, name: str, timeout: float | None, options: SessionOptions) -> ConnectSession:
+def open_session(client: Client, name: str, timeout: float | None, options: SessionOptions) -> ConnectSession:
+    """Returns the caller's live session of this name, or a new one, when it is ready.
+
+    Raises `SessionEnded` if it ends before, and `WaitTimeout`.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
     opened = _read(client.request("POST", "/v1/sessions", json=_body(name, options)))
     said = ""
@@ -120,11 +127,17 @@ def _body(name: str, options: SessionOptions) -> dict[str, Any]:
         queue=options.get("queue"),
         priority=options.get("priority"),
         labels=None if (labels := options.get("labels")) is None else dict(labels),
+        driver_pod_template=options.get("driver_pod_template"),
+        executor_pod_template=options.get("executor_pod_template"),
     )
     return request.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _connected(client: Client, opened: ConnectSession) -> SparkSession:
+def connected(client: Client, opened: ConnectSession) -> SparkSession:
+    """Returns PySpark's client of a session, with the caller's token. It sends nothing before its first use.
+
+    Raises `ConfigurationError` without PySpark.
+    """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  only this function needs it
     except ImportError as error:
