@@ -25,19 +25,19 @@ ENV PATH=/opt/tools/bin:${PATH}
 COPY --from=manifests /build ./
 # jemalloc is built for one size of pages, and works with smaller ones: kernels for arm64 have pages of up to 64 KiB.
 RUN [ "$(uname -m)" != aarch64 ] || printf 'JEMALLOC_SYS_WITH_LG_PAGE = "16"\n' >> .cargo/config.toml
-RUN cargo auditable build --release --locked --features jemalloc --package sparkgate && rm -r src crates
+RUN cargo auditable build --profile published --locked --features jemalloc --package sparkgate && rm -r src crates
 
 COPY migrations migrations
 COPY crates crates
 COPY src src
 # Cargo goes by the time of change, and the copied files may be older than the empty crates.
 RUN find src crates -name '*.rs' -exec touch {} + \
-    && cargo auditable build --release --locked --features jemalloc --package sparkgate \
-    && auditable2cdx target/release/sparkgate > sparkgate.cdx.json
+    && cargo auditable build --profile published --locked --features jemalloc --package sparkgate \
+    && auditable2cdx target/published/sparkgate > sparkgate.cdx.json
 
 # The C library, CA certificates for a Postgres or a cluster behind TLS, and nothing else.
 FROM ${BASE_IMAGE} AS gateway
-COPY --from=build /build/target/release/sparkgate /usr/local/bin/sparkgate
+COPY --from=build /build/target/published/sparkgate /usr/local/bin/sparkgate
 # What the program is made of (CycloneDX). What the base is made of is in /var/lib/dpkg/status.d.
 COPY --from=build /build/sparkgate.cdx.json /usr/share/sbom/sparkgate.cdx.json
 LABEL org.opencontainers.image.title=sparkgate \

@@ -28,7 +28,7 @@ pub(crate) struct Bench {
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,
     /// The `sparkgate` program to measure.
-    #[arg(long, default_value = "target/release/sparkgate")]
+    #[arg(long, default_value = "target/published/sparkgate")]
     pub(crate) program: PathBuf,
     /// The URL of a Postgres superuser; `fsync` must be on. Databases are created and dropped there.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]

@@ -184,7 +184,9 @@ impl History {
         let (lost, unsent) = (of(&Answer::Lost), of(&Answer::NotSent));
         let replies = self.calls.len() - lost - unsent;
         let (jobs, calls) = (self.jobs.len(), self.calls.len());
-        format!("{jobs} jobs, {accepted} accepted. {calls} calls: {replies} replies, {lost} lost, {unsent} that reached no gateway")
+        format!(
+            "{jobs} jobs, {accepted} accepted. {calls} calls: {replies} replies, {lost} lost, {unsent} that reached no gateway"
+        )
     }
 
     /// Reads the lines of a file. The last line may be cut off, as after the end of the program that wrote it.

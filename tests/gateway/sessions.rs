@@ -130,6 +130,25 @@ async fn a_stream_that_breaks_off_or_whose_gateway_stops_ends_with_a_status_afte
 }
 
 #[sqlx::test]
+async fn requests_of_a_session_share_a_connection_and_a_slow_reader_stops_only_its_own(pool: PgPool) {
+    let (place, driver) = (Place::new(pool).await, Driver::start().await);
+    let (id, other) = (place.running(&driver).await, place.running(&driver).await);
+    let before = driver.accepted();
+    let mut slow = Vec::new();
+    // As many as a session may have, less one.
+    for _ in 0..63 {
+        let mut flood = place.stream(&place.key, &id, "Flood", b"").await;
+        assert!(flood.data().await.is_some());
+        slow.push(flood);
+    }
+    for session in [&id, &id, &other] {
+        let (_, data, _) = place.call(&place.key, session, "ExecutePlan", &[1; 1 << 19]).await.unwrap();
+        assert_eq!(data.len(), (1 << 19) + ", executed".len());
+    }
+    assert_eq!(driver.accepted() - before, 2, "one for each session");
+}
+
+#[sqlx::test]
 async fn an_open_session_is_used_again_by_its_name_and_its_end_frees_the_name(pool: PgPool) {
     let place = Place::new(pool).await;
     let first = open(&place, &place.key, &named("notebook")).await;

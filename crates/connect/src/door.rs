@@ -27,8 +27,6 @@ use sparkgate_tenancy::session::Session;
 pub const SESSION: HeaderName = HeaderName::from_static("x-sparkgate-session");
 /// The service of Spark Connect.
 const SERVICE: &str = "/spark.connect.SparkConnectService/";
-/// The most requests of a session under way at once.
-const OF_SESSION: u32 = 64;
 /// The same of all sessions of a tenant, on each replica.
 const OF_TENANT: u32 = 512;
 
@@ -79,14 +77,7 @@ impl Connect {
         let outgoing = relay::outgoing(request, address, &token);
         let outgoing = outgoing.ok_or_else(|| Status::new(Code::Internal, "the request can't be passed on"))?;
         let mut end = either(self.closing.clone(), until);
-        let answer = async {
-            let mut driver = relay::connect(address).await?;
-            let answer = driver.send_request(outgoing).await;
-            answer.map_err(|error| {
-                tracing::debug!(submission = %id, "the server of a session sent no response: {}", error_chain(&error));
-                Status::unavailable("the driver of the session sent no response: try again")
-            })
-        };
+        let answer = self.drivers.send(&id, address, outgoing);
         let response = tokio::select! {
             biased;
             () = &mut end => return Err(Status::unavailable("the gateway shuts down: try again")),
@@ -124,7 +115,7 @@ impl Connect {
 
     fn slots(&self, session: &ConnectSession) -> Result<relay::Slots, Status> {
         let submission = &session.submission;
-        let of_session = self.of_sessions.take([(submission.id.as_str(), Some(OF_SESSION))]);
+        let of_session = self.of_sessions.take([(submission.id.as_str(), Some(relay::OF_SESSION))]);
         let of_tenant = self.of_tenants.take([(submission.tenant.as_str(), Some(OF_TENANT))]);
         let busy = |what| Status::unavailable(format!("too many requests of the {what} are under way: try again"));
         Ok((of_session.map_err(|_| busy("session"))?, of_tenant.map_err(|_| busy("tenant"))?))

@@ -120,6 +120,7 @@ pub struct Connect {
     /// The same by tenant.
     of_tenants: Arc<TenantSlots>,
     addresses: Mutex<HashMap<String, (Instant, Option<SocketAddr>)>>,
+    drivers: relay::Drivers,
     /// When the use of a session was last recorded.
     used: Mutex<HashMap<SubmissionId, Instant>>,
 }
@@ -143,6 +144,7 @@ impl Connect {
             of_sessions: Arc::new(TenantSlots::new("connectOfSession")),
             of_tenants: Arc::new(TenantSlots::new("connectOfTenant")),
             addresses: Mutex::default(),
+            drivers: relay::Drivers::default(),
             used: Mutex::default(),
         }
     }

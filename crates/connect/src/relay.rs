@@ -1,7 +1,12 @@
 //! One request to the server of a session, and its response. Both are streamed as they arrive, and neither is parsed: no more than the
 //! windows of HTTP/2 is in memory.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, future::BoxFuture, stream};
@@ -25,9 +30,10 @@ use tokio::{
 use super::{
     Connect,
     body::{BoxError, RelayBody, empty},
+    lock,
     status::{STATUS, Status, is_grpc},
 };
-use sparkgate_common::tenant_slots::TenantSlot;
+use sparkgate_common::{error::error_chain, tenant_slots::TenantSlot};
 use sparkgate_submission::SubmissionId;
 
 /// How long a driver, which is in the same network, may take to accept a connection.
@@ -37,6 +43,11 @@ const KEEP_ALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 /// The most bytes of the headers of a response, and of its trailers.
 const HEADERS: u32 = 64 << 10;
+/// The most requests of a session under way at once.
+pub(crate) const OF_SESSION: u32 = 64;
+/// The most bytes of a response that wait for its reader. The window of a connection has room for all requests that a session may have
+/// under way, so that a slow reader stops only its own.
+const WINDOW: u32 = 256 << 10;
 /// How often a stream counts as a use of its session.
 const USE: Duration = Duration::from_secs(15);
 
@@ -52,8 +63,45 @@ pub(crate) struct Held {
     pub(crate) end: BoxFuture<'static, ()>,
 }
 
-/// Opens a connection to the server of a session, for one request: neither a slow reader nor a hostile driver affects another one.
-pub(crate) async fn connect(address: SocketAddr) -> Result<SendRequest<RelayBody>, Status> {
+/// The connections to the servers of sessions. Each session has one of its own, so that a hostile driver affects no other.
+#[derive(Default)]
+pub(crate) struct Drivers(Mutex<HashMap<(SubmissionId, SocketAddr), SendRequest<RelayBody>>>);
+
+impl Drivers {
+    /// Sends a request to the server of a session, on the connection of earlier ones as long as that lives.
+    pub(crate) async fn send(
+        &self,
+        session: &SubmissionId,
+        address: SocketAddr,
+        mut request: Request<RelayBody>,
+    ) -> Result<Response<Incoming>, Status> {
+        let of = (session.clone(), address);
+        let no_response = |error: hyper::Error| {
+            tracing::debug!(submission = %session, "the server of a session sent no response: {}", error_chain(&error));
+            Status::unavailable("the driver of the session sent no response: try again")
+        };
+        let open = lock(&self.0).get(&of).filter(|driver| !driver.is_closed()).cloned();
+        if let Some(mut driver) = open {
+            match driver.try_send_request(request).await {
+                Ok(response) => return Ok(response),
+                // The connection ended before the request was sent.
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(no_response(error.into_error())),
+                },
+            }
+        }
+        let mut driver = connect(address).await?;
+        {
+            let mut drivers = lock(&self.0);
+            drivers.retain(|_, driver| !driver.is_closed());
+            drivers.insert(of, driver.clone());
+        }
+        driver.send_request(request).await.map_err(no_response)
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<RelayBody>, Status> {
     let refused = |why: &dyn std::fmt::Display| {
         tracing::debug!(%address, "no connection to the server of a session: {why}");
         Status::unavailable("the driver of the session accepts no connection: it starts, or has just ended; try again")
@@ -68,6 +116,7 @@ pub(crate) async fn connect(address: SocketAddr) -> Result<SendRequest<RelayBody
     let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEP_ALIVE);
     let mut client = http2::Builder::new(TokioExecutor::new());
     client.timer(TokioTimer::new()).max_header_list_size(HEADERS);
+    client.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW * OF_SESSION);
     let (sender, connection) = client.handshake(TokioIo::new(stream)).await.map_err(|error| refused(&error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

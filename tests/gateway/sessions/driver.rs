@@ -3,7 +3,10 @@
 use std::{
     convert::Infallible,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use axum::body::Bytes;
@@ -25,6 +28,7 @@ type Body = UnsyncBoxBody<Bytes, String>;
 pub(super) struct Driver {
     pub(super) address: SocketAddr,
     seen: Seen,
+    accepted: Arc<AtomicUsize>,
     stop: CancellationToken,
     _serving: AbortOnDropHandle<()>,
 }
@@ -33,13 +37,19 @@ impl Driver {
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, seen, stop) = (listener.local_addr().unwrap(), Seen::default(), CancellationToken::new());
-        let serving = tokio::spawn(serve(listener, seen.clone(), stop.clone()));
-        Self { address, seen, stop, _serving: AbortOnDropHandle::new(serving) }
+        let accepted = Arc::default();
+        let serving = tokio::spawn(serve(listener, seen.clone(), Arc::clone(&accepted), stop.clone()));
+        Self { address, seen, accepted, stop, _serving: AbortOnDropHandle::new(serving) }
     }
 
     /// Returns the paths and headers of the requests since the last call.
     pub(super) fn seen(&self) -> Vec<(String, HeaderMap)> {
         std::mem::take(&mut self.seen.lock().unwrap())
+    }
+
+    /// Returns how many connections it has accepted.
+    pub(super) fn accepted(&self) -> usize {
+        self.accepted.load(Relaxed)
     }
 
     /// Ends it: nothing listens at its address any more.
@@ -48,9 +58,10 @@ impl Driver {
     }
 }
 
-async fn serve(listener: TcpListener, seen: Seen, stop: CancellationToken) {
+async fn serve(listener: TcpListener, seen: Seen, accepted: Arc<AtomicUsize>, stop: CancellationToken) {
     let mut connections = JoinSet::new();
     while let Some(Ok((stream, _))) = stop.run_until_cancelled(listener.accept()).await {
+        accepted.fetch_add(1, Relaxed);
         let seen = seen.clone();
         let service = service_fn(move |request| answer(request, seen.clone()));
         connections.spawn(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
@@ -72,6 +83,7 @@ async fn answer(request: Request<Incoming>, seen: Seen) -> Result<Response<Body>
         "Broken" => stream::iter([data(b"x"), Err("broken".to_owned())]).boxed(),
         "NoStatus" => stream::iter([data(b"x")]).boxed(),
         "Refused" => return Ok(refused()),
+        "Flood" => stream::repeat(()).map(move |()| data(&[0; 1 << 16])).boxed(),
         "Hang" => stream::iter([data(b"first")]).chain(stream::pending()).boxed(),
         _ => stream::iter([data(&sent), data(b", executed"), trailers()]).boxed(),
     };

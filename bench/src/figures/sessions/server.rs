@@ -32,6 +32,8 @@ impl Driver {
         let address = listener.local_addr()?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                // Its errors are the connection's.
+                let _ = stream.set_nodelay(true);
                 let mut server = http2::Builder::new(TokioExecutor::new());
                 server.adaptive_window(true);
                 tokio::spawn(server.serve_connection(TokioIo::new(stream), service_fn(answer)));
