@@ -47,7 +47,7 @@ const HEADERS: u32 = 64 << 10;
 pub(crate) const OF_SESSION: u32 = 64;
 /// The most bytes of a response that wait for its reader. The window of a connection has room for all requests that a session may have
 /// under way, so that a slow reader stops only its own.
-const WINDOW: u32 = 256 << 10;
+const WINDOW: u32 = 1 << 20;
 /// How often a stream counts as a use of its session.
 const USE: Duration = Duration::from_secs(15);
 
