@@ -168,20 +168,14 @@ impl Hub {
         });
     }
 
-    /// Looks for events after a cursor that began with a history of the database. `newest` follows this hub.
+    /// Looks for events after a cursor that began with a history of the database.
     ///
     /// # Errors
     /// [`Lost`].
-    pub(super) fn look(
-        &self,
-        cursor: &mut i64,
-        began: u64,
-        newest: &watch::Receiver<Newest>,
-        limit: usize,
-    ) -> Result<Next, Lost> {
+    pub(super) fn look(&self, cursor: &mut i64, began: u64, limit: usize) -> Result<Next, Lost> {
         let mut next = self.after(*cursor, limit);
         // Read after the ring, which skips lost numbers once they are known here.
-        let Newest { history, lost, .. } = *newest.borrow();
+        let Newest { history, lost, .. } = self.newest();
         if history != began || lost.is_some_and(|lost| lost.contain(*cursor)) {
             return Err(Lost);
         }

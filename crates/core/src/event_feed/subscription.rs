@@ -101,7 +101,7 @@ impl Subscription {
         if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
         }
-        let next = hub.look(&mut self.cursor, self.history, &self.newest, BATCH);
+        let next = hub.look(&mut self.cursor, self.history, BATCH);
         let mut events = match next.map_err(|Lost| Interrupted::Expired(self.cursor))? {
             Next::Here(events) => events,
             Next::Nothing => return Ok(Vec::new()),
