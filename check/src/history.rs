@@ -2,7 +2,10 @@
 
 mod answer;
 
-use std::io::{self, BufRead, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead, Write},
+};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -175,15 +178,15 @@ impl History {
 
     /// Returns in one line what was played: a run in which little was accepted shows little.
     pub fn summary(&self) -> String {
-        let created = |job: &Job| {
-            let accepted = |call: &Call| call.act == Act::Create { job: job.job } && call.answer.kept() == Kept::Yes;
-            self.calls.iter().any(accepted)
+        let accepted = |call: &Call| match call.act {
+            Act::Create { job } if call.answer.kept() == Kept::Yes => Some(job),
+            _ => None,
         };
-        let accepted = self.jobs.iter().filter(|job| created(job)).count();
+        let accepted: BTreeSet<u32> = self.calls.iter().filter_map(accepted).collect();
         let of = |answer: &Answer| self.calls.iter().filter(|call| call.answer == *answer).count();
         let (lost, unsent) = (of(&Answer::Lost), of(&Answer::NotSent));
         let replies = self.calls.len() - lost - unsent;
-        let (jobs, calls) = (self.jobs.len(), self.calls.len());
+        let (jobs, accepted, calls) = (self.jobs.len(), accepted.len(), self.calls.len());
         format!(
             "{jobs} jobs, {accepted} accepted. {calls} calls: {replies} replies, {lost} lost, {unsent} that reached no gateway"
         )

@@ -3,7 +3,7 @@
 use std::{io::Write, time::Duration};
 
 use fastrand::Rng;
-use reqwest::{Method, header::CONTENT_TYPE};
+use reqwest::Method;
 use tokio::time::{Instant, sleep};
 
 use super::{gateway::Gateway, record::Recorder};
@@ -73,8 +73,7 @@ impl<W: Write + Send + 'static> Client<W> {
         let (gateway, recorder) = (self.gateway(), self.recorder.clone());
         let (job, key, body) = (self.job, self.key.clone(), self.request.clone());
         async move {
-            let request = gateway.request(Method::POST, "/v1/submissions").header("Idempotency-Key", key);
-            let request = request.header(CONTENT_TYPE, "application/json").body(body);
+            let request = gateway.creating("", body).header("Idempotency-Key", key);
             recorder.call(Act::Create { job }, gateway.call(request)).await
         }
     }

@@ -53,13 +53,18 @@ impl Gateway {
         self.http.request(method, format!("{}{path}", self.url))
     }
 
+    /// Returns the request of a create. `query` is empty, or begins with `?`.
+    pub(super) fn creating(&self, query: &str, body: String) -> RequestBuilder {
+        let request = self.request(Method::POST, &format!("/v1/submissions{query}"));
+        request.header(CONTENT_TYPE, "application/json").body(body)
+    }
+
     /// Asks whether the gateway would accept a request, without creating anything.
     ///
     /// # Errors
     /// It wouldn't, for this reason, or it doesn't answer.
     pub async fn would_accept(&self, body: &Value) -> anyhow::Result<()> {
-        let request = self.request(Method::POST, "/v1/submissions?dryRun=true");
-        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        let request = self.creating("?dryRun=true", body.to_string());
         match self.call(request).await {
             Answer::Reply(reply) if (200..300).contains(&reply.status) => Ok(()),
             Answer::Reply(Reply { status, detail, .. }) => {
