@@ -27,6 +27,9 @@ pub(crate) struct Bench {
     /// The directory for the results as JSON.
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,
+    /// The page into which the tables are written, in place of those that it has. `--quick` writes none.
+    #[arg(long)]
+    pub(crate) page: Option<PathBuf>,
     /// The `sparkgate` program to measure.
     #[arg(long, default_value = "target/published/sparkgate")]
     pub(crate) program: PathBuf,

@@ -19,7 +19,10 @@ mod spark_submit;
 mod traces;
 mod years;
 
-use crate::bench::{Bench, Name};
+use crate::{
+    bench::{Bench, Name},
+    page,
+};
 use clap::ValueEnum;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -45,5 +48,5 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Console => console::run(bench).await?,
         }
     }
-    Ok(())
+    page::finish(bench)
 }

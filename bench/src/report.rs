@@ -1,12 +1,13 @@
-//! Prints the figures as a table and writes them as JSON.
+//! Prints the figures as a table, writes them as JSON, and reads that again for the page that publishes them.
 
-use std::{fs, io::Write};
+use std::{fs, io::Write, path::Path};
 
 use anyhow::Context;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bench::{Bench, Name},
+    page,
     process::machine,
     samples::Samples,
     stopwatch::Stopwatch,
@@ -20,6 +21,8 @@ pub(crate) struct Report {
     machine: String,
     quick: bool,
     figures: Vec<Figure>,
+    #[serde(skip)]
+    has_own_table: bool,
     #[serde(skip)]
     since: Stopwatch,
 }
@@ -66,7 +69,14 @@ impl Report {
     /// Creates an empty report, before anything is measured.
     pub(crate) fn new(name: Name, bench: &Bench) -> Self {
         let since = Stopwatch::start();
-        Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new(), since }
+        Self {
+            name: name.as_str(),
+            machine: machine(),
+            quick: bench.quick,
+            figures: Vec::new(),
+            has_own_table: false,
+            since,
+        }
     }
 
     /// Adds a figure: one value per run.
@@ -93,7 +103,32 @@ impl Report {
         let file = bench.out.join(format!("{}.json", self.name));
         fs::create_dir_all(&bench.out).with_context(|| format!("creating {}", bench.out.display()))?;
         let json = serde_json::to_string_pretty(&self).context("writing the figures as JSON")?;
-        fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))
+        fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))?;
+        if self.has_own_table { Ok(()) } else { page::write(bench, self.name, &self.markdown()) }
+    }
+
+    /// The page shows these figures as a table of their own form, which the caller writes.
+    pub(crate) fn with_own_table(mut self) -> Self {
+        self.has_own_table = true;
+        self
+    }
+
+    /// Returns the table of the page.
+    fn markdown(&self) -> String {
+        let runs = self.figures.iter().map(|figure| figure.runs.len()).max().unwrap_or_default();
+        let mut table = format!(
+            "Of {runs} run{} on {}.\n\n| | median | min – max | unit | bar |\n|---|---|---|---|---|\n",
+            if runs == 1 { "" } else { "s" },
+            self.machine
+        );
+        for Figure { what, unit, min, median, max, bar, .. } in &self.figures {
+            let range = if min == max { String::new() } else { format!("{} – {}", number(*min), number(*max)) };
+            let bar = bar.map_or_else(String::new, |bar| {
+                format!("{bar}: {}", if bar.is_met(*median) { "met" } else { "**missed**" })
+            });
+            table.push_str(&format!("| {what} | {} | {range} | {unit} | {bar} |\n", number(*median)));
+        }
+        table
     }
 
     fn table(&self) -> String {
@@ -115,11 +150,61 @@ impl Report {
     }
 }
 
-/// Formats the value with its significant digits.
+/// A figure of an earlier run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Published {
+    what: String,
+    median: f64,
+}
+
+/// Reads the figures that a command wrote.
+pub(crate) fn read(directory: &Path, name: &str) -> anyhow::Result<Vec<Published>> {
+    #[derive(Deserialize)]
+    struct File {
+        figures: Vec<Published>,
+    }
+    let file = directory.join(format!("{name}.json"));
+    let text =
+        fs::read(&file).with_context(|| format!("reading {}: `make bench ARGS={name}` writes it", file.display()))?;
+    let File { figures } = serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))?;
+    Ok(figures)
+}
+
+/// Returns the median of a figure.
+pub(crate) fn median(figures: &[Published], what: &str) -> anyhow::Result<f64> {
+    let figure =
+        figures.iter().find(|figure| figure.what == what).with_context(|| format!("no figure is named `{what}`"))?;
+    Ok(figure.median)
+}
+
+/// Formats the value with its significant digits, and commas between thousands.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         ..0.995 => format!("{value:.3}"),
         ..99.5 => format!("{value:.2}"),
-        _ => format!("{value:.0}"),
+        _ => thousands(&format!("{value:.0}")),
+    }
+}
+
+fn thousands(digits: &str) -> String {
+    let mut text = String::new();
+    for (index, digit) in digits.char_indices() {
+        let left = digits.len() - index;
+        if index > 0 && left % 3 == 0 && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_significant_digits() {
+        let written = [0.1234, 9.996, 99.6, 999.6, -4351.0, 1_234_567.0].map(number);
+        assert_eq!(written, ["0.123", "10.00", "100", "1,000", "-4,351", "1,234,567"]);
     }
 }

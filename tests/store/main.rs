@@ -23,6 +23,7 @@ mod no_room;
 mod pooler;
 mod queues;
 mod recorded_drivers;
+mod records;
 mod roles;
 mod spark_summaries;
 mod starts;

@@ -64,8 +64,8 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         }
     }
     table.add_to(&mut report);
-    report.publish(bench)?;
-    table.print()
+    report.with_own_table().publish(bench)?;
+    table.publish(bench)
 }
 
 /// Returns the processors of the machine, which is also the number of submissions in flight in a loop.

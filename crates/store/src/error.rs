@@ -100,6 +100,11 @@ impl Error {
         if in_doubt { Self::InDoubt { action, source } } else { Self::Unavailable { action, source } }
     }
 
+    /// Returns the error of a read whose group gave no answer.
+    pub(super) fn unread(action: &'static str, why: Unanswered) -> Self {
+        Self::Unavailable { action, source: io::Error::other(why).into() }
+    }
+
     /// Returns the error of a statement that left out `count` rows, because other transactions have locked them.
     pub(super) fn rows_locked(action: &'static str, count: usize) -> Self {
         let message = format!("other transactions have locked {count} of the rows");

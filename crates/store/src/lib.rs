@@ -48,6 +48,7 @@ mod overview;
 mod primary;
 mod query;
 mod queues;
+mod record;
 mod recorded_drivers;
 mod request;
 mod retry;
@@ -102,11 +103,12 @@ pub use logs::LogTarget;
 pub use lost_numbers::LostNumbers;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use overview::{Durations, LeaseRecord, OwnerCount, PartCount, Period, Recent, Start, StateCount, WatchRecord};
-pub use query::{Live, Record};
+pub use query::Live;
 pub use queues::{
     Admission, Backlog, COUNTED_IN_LISTS, Changed, Destination, HoldAnswer, InBacklog, Largest, Matching, Move, Moved,
     Place, QueueEntrance, QueueRound, QueueStanding, QueueState, StoredQueueState, ToRequeue, WaitingHead, Waits,
 };
+pub use record::Record;
 pub use recorded_drivers::{RecentEnd, RecordedDriver};
 pub use scope::{DEFAULT_TENANT, Scope};
 pub use scoped::Scoped;

@@ -1,68 +1,13 @@
-//! Reads submissions.
+//! Reads what workers need of submissions.
 
 use std::collections::{HashMap, HashSet};
-
-use chrono::{DateTime, Utc};
-use sqlx::QueryBuilder;
 
 use super::{
     error::{Error, within},
     row::{kill_cause, parse, readable},
-    scoped::Scoped,
     store::Store,
 };
 use sparkgate_submission::{State, SubmissionId, engine::Row};
-
-/// The properties of a submission in a status reply.
-#[derive(Debug, Clone)]
-pub struct Record {
-    pub id: SubmissionId,
-    pub state: State,
-    pub attempt: i32,
-    pub exit_code: Option<i32>,
-    pub reason: Option<String>,
-    pub message: Option<String>,
-    pub pod_uid: Option<String>,
-    pub node: Option<String>,
-    pub pod_ip: Option<String>,
-    pub started_at: Option<DateTime<Utc>>,
-    pub cleared: bool,
-}
-
-#[derive(sqlx::FromRow)]
-struct RecordRow {
-    id: String,
-    state: String,
-    attempt: i32,
-    exit_code: Option<i32>,
-    reason: Option<String>,
-    message: Option<String>,
-    pod_uid: Option<String>,
-    node: Option<String>,
-    pod_ip: Option<String>,
-    started_at: Option<DateTime<Utc>>,
-    cleared: bool,
-}
-
-impl TryFrom<RecordRow> for Record {
-    type Error = Error;
-
-    fn try_from(row: RecordRow) -> Result<Self, Error> {
-        Ok(Self {
-            id: parse(&row.id, &row.id)?,
-            state: parse(&row.id, &row.state)?,
-            attempt: row.attempt,
-            exit_code: row.exit_code,
-            reason: row.reason,
-            message: row.message,
-            pod_uid: row.pod_uid,
-            node: row.node,
-            pod_ip: row.pod_ip,
-            started_at: row.started_at,
-            cleared: row.cleared,
-        })
-    }
-}
 
 /// Selects the values that the engine needs. The names of a later attempt are stored by its launch, before its pod is recorded.
 macro_rules! engine_row {
@@ -103,23 +48,6 @@ pub struct Live {
     /// The name of the driver pod.
     pub pod: String,
     pub pod_uid: Option<String>,
-}
-
-impl Scoped {
-    /// Returns a submission, or `None` if none has this id.
-    pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
-        let action = "reading a submission";
-        let mut connection = self.store.connection(action).await?;
-        let mut query = QueryBuilder::new(
-            "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
-                    cleared_at IS NOT NULL AS cleared
-             FROM submissions s WHERE id = ",
-        );
-        query.push_bind(id.as_str()).push(" AND ");
-        self.scope.push_condition(&mut query, "s");
-        let row: Option<RecordRow> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
-        row.map(Record::try_from).transpose()
-    }
 }
 
 impl Store {

@@ -14,6 +14,7 @@ use super::{
     launches::groups::Groups as LaunchGroups,
     lease::groups::Groups as LeaseGroups,
     queues::Entrances,
+    record::Records,
 };
 
 /// Group commits of concurrent calls.
@@ -23,6 +24,7 @@ pub(super) struct Groups {
     pub(super) launches: LaunchGroups,
     pub(super) leases: LeaseGroups,
     pub(super) entrances: Entrances,
+    pub(super) records: Records,
 }
 
 /// The submissions, in Postgres. Cheap to clone.

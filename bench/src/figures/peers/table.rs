@@ -5,7 +5,8 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::{
-    bench::Peer,
+    bench::{Bench, Peer},
+    page,
     report::{Report, number},
     samples::Samples,
 };
@@ -60,32 +61,32 @@ impl Table {
         }
     }
 
-    /// Prints the medians as a table of Markdown, with the rows in which another peer is better.
-    pub(super) fn print(&self) -> anyhow::Result<()> {
+    /// Prints the medians as a table of Markdown, with the rows in which another peer is better, and writes it into the page.
+    pub(super) fn publish(&self, bench: &Bench) -> anyhow::Result<()> {
         let names = Peer::ALL.map(Peer::as_str).join(" | ");
         let mut text =
-            format!("\n| | {names} | unit | best of the others, to Sparkgate |\n|---|---|---|---|---|---|---|\n");
+            format!("\n| | {names} | unit | better than the best of the others |\n|---|---|---|---|---|---|---|\n");
         for row in &self.rows {
             let cells =
                 row.cells.each_ref().map(|cell| if cell.len() == 0 { "–".to_owned() } else { number(cell.median()) });
             let Measure { what, unit, .. } = &row.measure;
             text.push_str(&format!("| {what} | {} | {unit} | {} |\n", cells.join(" | "), row.verdict()));
         }
-        std::io::stdout().lock().write_all(text.as_bytes()).context("printing the table")
+        std::io::stdout().lock().write_all(text.as_bytes()).context("printing the table")?;
+        page::write(bench, "peers", &text)
     }
 }
 
 impl Row {
-    /// Compares Sparkgate with the best of the others.
+    /// Returns how many times better Sparkgate is than the best of the others: less than 1 where it loses.
     fn verdict(&self) -> String {
         let own = &self.cells[Peer::Sparkgate as usize];
         let others = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Sparkgate);
         let others = others.map(|peer| &self.cells[peer as usize]).filter(|cell| cell.len() > 0).map(Samples::median);
         let best = if self.measure.more_is_better { others.reduce(f64::max) } else { others.reduce(f64::min) };
         let Some(best) = best.filter(|_| own.len() > 0) else { return String::new() };
-        let ratio = best / own.median();
-        let loses = if self.measure.more_is_better { ratio > 1.0 } else { ratio < 1.0 };
-        format!("{} ×{}", number(ratio), if loses { ": **Sparkgate loses**" } else { "" })
+        let better = if self.measure.more_is_better { own.median() / best } else { best / own.median() };
+        format!("{} ×{}", number(better), if better < 1.0 { ": **Sparkgate loses**" } else { "" })
     }
 }
 
@@ -103,6 +104,6 @@ mod tests {
         table.put(time.clone(), Peer::Operator, 40.0);
         table.put(time, Peer::Sparkgate, 20.0);
         let verdicts: Vec<_> = table.rows.iter().map(Row::verdict).collect();
-        assert_eq!(verdicts, ["2.00 ×: **Sparkgate loses**", "2.00 ×"]);
+        assert_eq!(verdicts, ["0.500 ×: **Sparkgate loses**", "2.00 ×"]);
     }
 }

@@ -1,9 +1,6 @@
 //! What a submission has to know of its queue before it is built.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    io,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::types::Json;
 
@@ -42,8 +39,7 @@ impl Store {
     /// Returns what a queue accepts now.
     pub async fn queue_entrance(&self, queue: &str) -> Result<QueueEntrance, Error> {
         let read = self.groups.entrances.0.call(queue.to_owned(), Some(self.patience), || Reader(self.clone())).await;
-        let late = |why| Error::Unavailable { action: READING, source: io::Error::other(why).into() };
-        read.unwrap_or_else(|why| Err(late(why)))
+        read.unwrap_or_else(|why| Err(Error::unread(READING, why)))
     }
 }
 
