@@ -182,20 +182,20 @@ pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         ..0.995 => format!("{value:.3}"),
         ..99.5 => format!("{value:.2}"),
-        _ => thousands(&format!("{value:.0}")),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "no figure is as large, and its sign is written before"
+        )]
+        size => format!("{}{}", if value < 0.0 { "-" } else { "" }, count(size.round() as usize)),
     }
 }
 
-fn thousands(digits: &str) -> String {
-    let mut text = String::new();
-    for (index, digit) in digits.char_indices() {
-        let left = digits.len() - index;
-        if index > 0 && left % 3 == 0 && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+/// Returns the number with thousands separators.
+pub(crate) fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]

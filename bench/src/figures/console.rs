@@ -11,12 +11,12 @@ use futures::future::try_join_all;
 use sparkgate_testing::request::request;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{accept::nowhere, growth::count};
+use super::accept::nowhere;
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
     load::{clients::clients, events::Events, http::Connection},
-    report::{Bar, Report},
+    report::{Bar, Report, count},
     samples::Samples,
     servers::{Database, rows},
 };

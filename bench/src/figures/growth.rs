@@ -41,15 +41,3 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     database.drop_it().await?;
     report.publish(bench)
 }
-
-/// Returns the number with thousands separators.
-pub(super) fn count(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
-}
-
-#[test]
-fn numbers_have_thousands_separators() {
-    assert_eq!([1_000_000, 12_345, 100].map(count), ["1,000,000", "12,345", "100"]);
-}

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep, timeout};
 use self::{life::Lives, load::Load, tables::Tables};
 use crate::{
     bench::{Bench, Name},
-    figures::{accept::nowhere, growth::count},
+    figures::accept::nowhere,
     gateway::Gateway,
-    report::Report,
+    report::{Report, count},
     samples::Samples,
     servers::{Database, rows},
 };

@@ -4,9 +4,8 @@ use sqlx::AssertSqlSafe;
 
 use crate::{
     bench::Bench,
-    figures::growth::count,
     gateway::Gateway,
-    report::Report,
+    report::{Report, count},
     samples::Samples,
     servers::{Database, Played},
 };

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::{
     bench::Bench,
-    figures::{accept::nowhere, growth::count},
+    figures::accept::nowhere,
     gateway::Gateway,
     load::clients::{Seen, clients},
-    report::Report,
+    report::{Report, count},
     samples::Samples,
     servers::Database,
 };

@@ -9,8 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     bench::Bench,
-    figures::growth::count,
-    report::{Bar, Report},
+    report::{Bar, Report, count},
     samples::Samples,
     servers::{Database, rows},
 };
