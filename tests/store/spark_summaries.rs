@@ -22,6 +22,13 @@ async fn due(pool: &PgPool) {
     sqlx::query("UPDATE spark_summaries SET next_at = clock_timestamp()").execute(pool).await.unwrap();
 }
 
+async fn executor(pool: &PgPool, id: &SubmissionId, age: &str) {
+    let statement =
+        "INSERT INTO executors (submission_id, attempt, executor_id, pod_name, pod_uid, state, created_at, started_at)
+         VALUES ($1, 1, 1, 'x', 'x', 'RUNNING', clock_timestamp(), clock_timestamp() - $2::interval)";
+    sqlx::query(statement).bind(id.as_str()).bind(age).execute(pool).await.unwrap();
+}
+
 /// Returns the seconds until the next question to each driver.
 async fn pauses(pool: &PgPool) -> Vec<f64> {
     let statement =
@@ -39,6 +46,13 @@ async fn a_running_driver_is_asked_by_one_replica_and_rarely(pool: PgPool) {
         let drivers = store.drivers_to_ask(PERIOD, limit).await.unwrap();
         drivers.into_iter().map(|driver| (driver.id, driver.pod_uid)).collect::<Vec<_>>()
     };
+    assert_eq!(ask(9).await, [(old.clone(), "b".to_owned())], "{young} still starts");
+    executor(&pool, &young, "3 s").await;
+    due(&pool).await;
+    assert_eq!(ask(9).await, [(old.clone(), "b".to_owned())], "{young} runs its first tasks");
+    sqlx::raw_sql("DELETE FROM executors").execute(&pool).await.unwrap();
+    executor(&pool, &young, "6 s").await;
+    sqlx::raw_sql("DELETE FROM spark_summaries").execute(&pool).await.unwrap();
     assert_eq!(ask(1).await, [(young.clone(), "a".to_owned())]);
     let (one, other) = tokio::join!(ask(9), ask(9));
     assert_eq!([one, other].concat(), [(old.clone(), "b".to_owned())], "{queued} doesn't run");
@@ -61,7 +75,7 @@ async fn a_running_driver_is_asked_by_one_replica_and_rarely(pool: PgPool) {
 async fn the_last_answer_stays_as_long_as_its_submission_and_is_read_within_a_scope(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
-    set(&pool, &id, "state = 'RUNNING', pod_uid = 'a', started_at = clock_timestamp()").await;
+    set(&pool, &id, "state = 'RUNNING', pod_uid = 'a', started_at = clock_timestamp() - interval '2 minutes'").await;
     let read = async |scope: &Scope| {
         let document = store.scoped(scope).document(&id, &Prices::default()).await.unwrap();
         document.and_then(|document| document.spark)

@@ -19,6 +19,10 @@ use sparkgate_submission::SubmissionId;
 const SHORTEST: f64 = 5.0;
 /// For so long a driver is asked that often until it says when its first job was submitted, in seconds.
 const BEFORE_JOBS: f64 = 300.0;
+/// How long after the start of its first executor a driver is asked first, and how long after its own start at the latest, in seconds. The
+/// first question makes a driver load its REST API, which takes seconds of CPU from a start that is still under way.
+const AFTER_EXECUTOR: f64 = 5.0;
+const WITHOUT_EXECUTORS: f64 = 60.0;
 
 /// A driver that is to be asked for its jobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +89,8 @@ impl Scoped {
 
 impl Store {
     /// Returns up to `limit` running drivers that are to be asked, and puts off the next question to each: by half of the time that it
-    /// has run, and by `period` at most, but briefly as long as a young driver has no job. No other call returns them meanwhile.
+    /// has run, and by `period` at most, but briefly as long as a young driver has no job. No other call returns them meanwhile. A driver
+    /// that still starts is left alone.
     pub async fn drivers_to_ask(&self, period: Duration, limit: u32) -> Result<Vec<AskedDriver>, Error> {
         let statement = sqlx::query_as(
             "WITH due AS (
@@ -95,6 +100,9 @@ impl Store {
                  FROM submissions s LEFT JOIN spark_summaries k ON k.submission_id = s.id
                  WHERE s.state = 'RUNNING' AND s.pod_uid IS NOT NULL
                      AND (k.submission_id IS NULL OR k.next_at <= clock_timestamp())
+                     AND (coalesce(s.started_at, s.created_at) < clock_timestamp() - make_interval(secs => $6) OR EXISTS (
+                         SELECT FROM executors x WHERE x.submission_id = s.id AND x.attempt = s.attempt
+                             AND x.started_at < clock_timestamp() - make_interval(secs => $5)))
                  ORDER BY k.next_at NULLS FIRST, s.number
                  LIMIT $1
              ), taken AS (
@@ -113,6 +121,8 @@ impl Store {
         .bind(period.as_secs_f64())
         .bind(SHORTEST)
         .bind(BEFORE_JOBS)
+        .bind(AFTER_EXECUTOR)
+        .bind(WITHOUT_EXECUTORS)
         .fetch_all(&self.patient);
         let rows: Vec<Row> = within("looking for drivers to ask for their jobs", statement).await?;
         Ok(readable(rows.into_iter().map(AskedDriver::try_from)))

@@ -128,7 +128,11 @@ pub(crate) async fn run(site: &Site, id: &str, address: SocketAddr) {
     let status = json!({"status": {"phase": "Running", "podIP": address.ip()}});
     pods.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     let uid = pod.metadata.uid.unwrap();
-    site.set(id, &format!("state = 'RUNNING', started_at = clock_timestamp(), pod_uid = '{uid}'")).await;
+    site.set(
+        id,
+        &format!("state = 'RUNNING', started_at = clock_timestamp() - interval '2 minutes', pod_uid = '{uid}'"),
+    )
+    .await;
 }
 
 /// Sets what the gateway does with UIs from now on.
