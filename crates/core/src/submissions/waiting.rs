@@ -1,6 +1,6 @@
 //! What a submission waits for, in words.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use sparkgate_store::{Held, QueueStanding, QueueState, Submission};
 use sparkgate_submission::State;
@@ -46,18 +46,24 @@ impl Waiting {
                 held.reason.as_ref().map_or_else(|| format!("held by {by}"), |why| format!("held by {by}: {why}"));
             return Some(Self { queue, priority, held: Some(held.clone()), ahead: None, reason, estimate: None });
         }
-        let QueueStanding { ahead, state, history } = standing?;
+        let QueueStanding { ahead, state, due, history } = standing?;
         let name = queue.as_deref().unwrap_or_default();
-        let reason = match (ahead, state) {
-            (_, Some(QueueState::Paused)) => format!("queue {name} is paused"),
-            (Some(0), _) => {
+        let reason = match (state, due, ahead) {
+            (Some(QueueState::Paused), ..) => format!("queue {name} is paused"),
+            (_, Some(due), _) => {
+                let due = due.to_rfc3339_opts(SecondsFormat::Secs, true);
+                format!("the attempt before it failed: it pauses until {due}, and then waits in queue {name}")
+            }
+            (.., Some(0)) => {
                 message.clone().unwrap_or_else(|| format!("it is the next of tenant {tenant} in queue {name}"))
             }
-            (Some(1), _) => format!("1 submission of tenant {tenant} in queue {name} is before it"),
-            (Some(ahead), _) => format!("{ahead} submissions of tenant {tenant} in queue {name} are before it"),
-            (None, _) => format!("more than ten thousand submissions of tenant {tenant} in queue {name} are before it"),
+            (.., Some(1)) => format!("1 submission of tenant {tenant} in queue {name} is before it"),
+            (.., Some(ahead)) => format!("{ahead} submissions of tenant {tenant} in queue {name} are before it"),
+            (.., None) => {
+                format!("more than ten thousand submissions of tenant {tenant} in queue {name} are before it")
+            }
         };
-        let known = ahead.filter(|_| state != Some(QueueState::Paused));
+        let known = ahead.filter(|_| state != Some(QueueState::Paused) && due.is_none());
         let estimate = known.and_then(|ahead| history.estimate(ahead)).map(|(seconds, error_seconds)| WaitEstimate {
             seconds,
             error_seconds,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder};
 
@@ -27,6 +28,8 @@ pub struct QueueStanding {
     pub ahead: Option<u32>,
     /// The state of the queue, if it isn't its normal one.
     pub state: Option<QueueState>,
+    /// Until then it isn't admitted: the pause after an attempt that failed.
+    pub due: Option<DateTime<Utc>>,
     /// The last admissions of its tenant in the queue.
     pub history: History,
 }
@@ -36,6 +39,7 @@ pub struct QueueStanding {
 pub(crate) struct StoredStanding {
     ahead: i64,
     state: Option<QueueState>,
+    due: Option<DateTime<Utc>>,
     admissions: u32,
     seconds: Option<f64>,
     deviation: Option<f64>,
@@ -44,10 +48,10 @@ pub(crate) struct StoredStanding {
 
 impl From<StoredStanding> for QueueStanding {
     fn from(stored: StoredStanding) -> Self {
-        let StoredStanding { ahead, state, admissions, seconds, deviation, age } = stored;
+        let StoredStanding { ahead, state, due, admissions, seconds, deviation, age } = stored;
         let known = |value: Option<f64>| value.unwrap_or_default();
         let history = History { admissions, seconds: known(seconds), deviation: known(deviation), age: known(age) };
-        Self { ahead: u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED), state, history }
+        Self { ahead: u32::try_from(ahead).ok().filter(|_| ahead <= COUNTED), state, due, history }
     }
 }
 
@@ -59,6 +63,7 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                      SELECT FROM submissions w WHERE {IN_QUEUES} AND w.queue = s.queue AND w.tenant = s.tenant
                        AND w.queue_rank < s.queue_rank LIMIT {COUNTED} + 1) AS before),
                  'state', (SELECT q.state FROM queue_states q WHERE q.queue = s.queue),
+                 'due', CASE WHEN s.not_before > clock_timestamp() THEN s.not_before END,
                  'admissions', admissions, 'seconds', seconds, 'deviation', deviation, 'age', age) AS standing
              FROM (
                  SELECT count(gap) AS admissions, stddev_samp(gap)::float8 AS deviation,
