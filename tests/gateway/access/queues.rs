@@ -110,7 +110,7 @@ async fn a_document_says_what_a_submission_waits_for(pool: PgPool) {
     assert_eq!(elsewhere["items"], json!([]));
     let pause = "UPDATE submissions SET attempt = 2, not_before = '2126-01-01T00:00:00Z' WHERE id = $1";
     sqlx::query(pause).bind(&first).execute(&queued.world.pool).await.unwrap();
-    let reason = "the attempt before it failed: it pauses until 2126-01-01T00:00:00Z, and then waits in queue day";
+    let reason = "it pauses between two attempts until 2126-01-01T00:00:00Z, and then waits in queue day";
     assert_eq!(queued.read(&first).await["waiting"]["message"], reason);
 }
 

@@ -52,7 +52,7 @@ impl Waiting {
             (Some(QueueState::Paused), ..) => format!("queue {name} is paused"),
             (_, Some(due), _) => {
                 let due = due.to_rfc3339_opts(SecondsFormat::Secs, true);
-                format!("the attempt before it failed: it pauses until {due}, and then waits in queue {name}")
+                format!("it pauses between two attempts until {due}, and then waits in queue {name}")
             }
             (.., Some(0)) => {
                 message.clone().unwrap_or_else(|| format!("it is the next of tenant {tenant} in queue {name}"))

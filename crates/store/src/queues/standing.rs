@@ -28,7 +28,7 @@ pub struct QueueStanding {
     pub ahead: Option<u32>,
     /// The state of the queue, if it isn't its normal one.
     pub state: Option<QueueState>,
-    /// Until then it isn't admitted: the pause after an attempt that failed.
+    /// Until then it isn't admitted: the pause between two attempts.
     pub due: Option<DateTime<Utc>>,
     /// The last admissions of its tenant in the queue.
     pub history: History,
