@@ -1,8 +1,9 @@
-//! Reads what a status reply shows of a submission. Clients poll it, so concurrent reads share a statement.
+//! Reads what a status reply shows of a submission. Clients poll it, so reads that come while others are under way share a statement.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, slice};
 
 use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
 
 use super::{
     error::{Error, likewise, mark, statement_span, within},
@@ -67,7 +68,9 @@ impl TryFrom<RecordRow> for Record {
     }
 }
 
-/// Maximum number of concurrent statements, and of reads that share one.
+/// Maximum number of concurrent reads that have a statement of their own, of concurrent statements that are shared, and of reads that share
+/// one. A read of its own needs no other task to be woken up, which is most of the time of a small statement.
+const ALONE: usize = 2;
 const AT_ONCE: usize = 2;
 const TOGETHER: usize = 64;
 const READING: &str = "reading a submission";
@@ -82,11 +85,14 @@ type Found = Result<Option<Record>, Error>;
 
 /// Reads that are under way.
 #[derive(Debug)]
-pub(crate) struct Records(GroupCommit<Wanted, Found>);
+pub(crate) struct Records {
+    alone: Semaphore,
+    together: GroupCommit<Wanted, Found>,
+}
 
 impl Default for Records {
     fn default() -> Self {
-        Self(GroupCommit::new(AT_ONCE, TOGETHER))
+        Self { alone: Semaphore::new(ALONE), together: GroupCommit::new(AT_ONCE, TOGETHER) }
     }
 }
 
@@ -94,9 +100,14 @@ impl Scoped {
     /// Returns a submission, or `None` if none has this id.
     pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
         let Self { store, scope } = self;
-        let span = statement_span(READING);
         let wanted = Wanted { id: id.clone(), scope: scope.clone() };
-        let found = store.groups.records.0.call(wanted, Some(store.patience), || Reader(store.clone())).await;
+        let Records { alone, together } = &store.groups.records;
+        if let Ok(_turn) = alone.try_acquire() {
+            return wanted.of(&read(store, slice::from_ref(&wanted)).await?);
+        }
+        // From the call to its answer: the statement is run by a task of its own.
+        let span = statement_span(READING);
+        let found = together.call(wanted, Some(store.patience), || Reader(store.clone())).await;
         let found = found.unwrap_or_else(|why| Err(Error::unread(READING, why)));
         mark(&span, &found);
         found
@@ -107,25 +118,23 @@ struct Reader(Store);
 
 impl BatchWriter<Wanted, Found> for Reader {
     async fn write(&self, group: Vec<Wanted>) -> Vec<Found> {
-        match self.read(&group).await {
+        match read(&self.0, &group).await {
             Ok(rows) => group.iter().map(|wanted| wanted.of(&rows)).collect(),
             Err(error) => group.iter().map(|_| Err(likewise(&error))).collect(),
         }
     }
 }
 
-impl Reader {
-    async fn read(&self, group: &[Wanted]) -> Result<HashMap<String, RecordRow>, Error> {
-        let mut connection = self.0.connection(READING).await?;
-        let ids: Vec<&str> = group.iter().map(|wanted| wanted.id.as_str()).collect();
-        let statement = sqlx::query_as(
-            "SELECT id, tenant, principal, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
-                    cleared_at IS NOT NULL AS cleared
-             FROM submissions WHERE id = ANY($1)",
-        );
-        let rows: Vec<RecordRow> = within(READING, statement.bind(ids).fetch_all(&mut *connection)).await?;
-        Ok(rows.into_iter().map(|row| (row.id.clone(), row)).collect())
-    }
+async fn read(store: &Store, group: &[Wanted]) -> Result<HashMap<String, RecordRow>, Error> {
+    let mut connection = store.connection(READING).await?;
+    let ids: Vec<&str> = group.iter().map(|wanted| wanted.id.as_str()).collect();
+    let statement = sqlx::query_as(
+        "SELECT id, tenant, principal, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+                cleared_at IS NOT NULL AS cleared
+         FROM submissions WHERE id = ANY($1)",
+    );
+    let rows: Vec<RecordRow> = within(READING, statement.bind(ids).fetch_all(&mut *connection)).await?;
+    Ok(rows.into_iter().map(|row| (row.id.clone(), row)).collect())
 }
 
 impl Wanted {
