@@ -1,100 +1,24 @@
 //! Reads what a status reply shows of a submission. Clients poll it, so reads that come while others are under way share a statement.
 
+pub(super) mod groups;
+mod row;
+
 use std::{collections::HashMap, slice};
 
-use chrono::{DateTime, Utc};
-use tokio::sync::Semaphore;
-
+use self::{
+    groups::{Found, Records, Wanted},
+    row::RecordRow,
+};
 use super::{
     error::{Error, likewise, mark, statement_span, within},
-    group_commit::{BatchWriter, GroupCommit},
-    row::parse,
-    scope::Scope,
+    group_commit::BatchWriter,
     scoped::Scoped,
     store::Store,
 };
-use sparkgate_submission::{State, SubmissionId};
+pub use row::Record;
+use sparkgate_submission::SubmissionId;
 
-/// The properties of a submission in a status reply.
-#[derive(Debug, Clone)]
-pub struct Record {
-    pub id: SubmissionId,
-    pub state: State,
-    pub attempt: i32,
-    pub exit_code: Option<i32>,
-    pub reason: Option<String>,
-    pub message: Option<String>,
-    pub pod_uid: Option<String>,
-    pub node: Option<String>,
-    pub pod_ip: Option<String>,
-    pub started_at: Option<DateTime<Utc>>,
-    pub cleared: bool,
-}
-
-#[derive(Clone, sqlx::FromRow)]
-struct RecordRow {
-    id: String,
-    tenant: String,
-    principal: String,
-    state: String,
-    attempt: i32,
-    exit_code: Option<i32>,
-    reason: Option<String>,
-    message: Option<String>,
-    pod_uid: Option<String>,
-    node: Option<String>,
-    pod_ip: Option<String>,
-    started_at: Option<DateTime<Utc>>,
-    cleared: bool,
-}
-
-impl TryFrom<RecordRow> for Record {
-    type Error = Error;
-
-    fn try_from(row: RecordRow) -> Result<Self, Error> {
-        Ok(Self {
-            id: parse(&row.id, &row.id)?,
-            state: parse(&row.id, &row.state)?,
-            attempt: row.attempt,
-            exit_code: row.exit_code,
-            reason: row.reason,
-            message: row.message,
-            pod_uid: row.pod_uid,
-            node: row.node,
-            pod_ip: row.pod_ip,
-            started_at: row.started_at,
-            cleared: row.cleared,
-        })
-    }
-}
-
-/// Maximum number of concurrent reads that have a statement of their own, of concurrent statements that are shared, and of reads that share
-/// one. A read of its own needs no other task to be woken up, which is most of the time of a small statement.
-const ALONE: usize = 2;
-const AT_ONCE: usize = 2;
-const TOGETHER: usize = 64;
 const READING: &str = "reading a submission";
-
-/// One read: of which submission, and for whom.
-struct Wanted {
-    id: SubmissionId,
-    scope: Scope,
-}
-
-type Found = Result<Option<Record>, Error>;
-
-/// Reads that are under way.
-#[derive(Debug)]
-pub(crate) struct Records {
-    alone: Semaphore,
-    together: GroupCommit<Wanted, Found>,
-}
-
-impl Default for Records {
-    fn default() -> Self {
-        Self { alone: Semaphore::new(ALONE), together: GroupCommit::new(AT_ONCE, TOGETHER) }
-    }
-}
 
 impl Scoped {
     /// Returns a submission, or `None` if none has this id.

@@ -14,7 +14,7 @@ use super::{
     launches::groups::Groups as LaunchGroups,
     lease::groups::Groups as LeaseGroups,
     queues::Entrances,
-    record::Records,
+    record::groups::Records,
 };
 
 /// Group commits of concurrent calls.
