@@ -3,7 +3,7 @@
 pub(super) mod groups;
 mod row;
 
-use std::{collections::HashMap, slice};
+use std::collections::HashMap;
 
 use self::{
     groups::{Found, Records, Wanted},
@@ -27,7 +27,7 @@ impl Scoped {
         let wanted = Wanted { id: id.clone(), scope: scope.clone() };
         let Records { alone, together } = &store.groups.records;
         if let Ok(_turn) = alone.try_acquire() {
-            return wanted.of(&read(store, slice::from_ref(&wanted)).await?);
+            return wanted.of(read(store, id).await?);
         }
         // From the call to its answer: the statement is run by a task of its own.
         let span = statement_span(READING);
@@ -42,29 +42,43 @@ struct Reader(Store);
 
 impl BatchWriter<Wanted, Found> for Reader {
     async fn write(&self, group: Vec<Wanted>) -> Vec<Found> {
-        match read(&self.0, &group).await {
-            Ok(rows) => group.iter().map(|wanted| wanted.of(&rows)).collect(),
+        match read_all(&self.0, &group).await {
+            Ok(rows) => group.iter().map(|wanted| wanted.of(rows.get(wanted.id.as_str()).cloned())).collect(),
             Err(error) => group.iter().map(|_| Err(likewise(&error))).collect(),
         }
     }
 }
 
-async fn read(store: &Store, group: &[Wanted]) -> Result<HashMap<String, RecordRow>, Error> {
+macro_rules! records {
+    ($of:literal) => {
+        concat!(
+            "SELECT id, tenant, principal, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+                    cleared_at IS NOT NULL AS cleared
+             FROM submissions WHERE id = ",
+            $of
+        )
+    };
+}
+
+/// Reads one row. Postgres plans this statement once for each connection, and that of a group each time.
+async fn read(store: &Store, id: &SubmissionId) -> Result<Option<RecordRow>, Error> {
+    let mut connection = store.connection(READING).await?;
+    let statement = sqlx::query_as(records!("$1")).bind(id.as_str());
+    within(READING, statement.fetch_optional(&mut *connection)).await
+}
+
+async fn read_all(store: &Store, group: &[Wanted]) -> Result<HashMap<String, RecordRow>, Error> {
     let mut connection = store.connection(READING).await?;
     let ids: Vec<&str> = group.iter().map(|wanted| wanted.id.as_str()).collect();
-    let statement = sqlx::query_as(
-        "SELECT id, tenant, principal, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
-                cleared_at IS NOT NULL AS cleared
-         FROM submissions WHERE id = ANY($1)",
-    );
-    let rows: Vec<RecordRow> = within(READING, statement.bind(ids).fetch_all(&mut *connection)).await?;
+    let statement = sqlx::query_as(records!("ANY($1)")).bind(ids);
+    let rows: Vec<RecordRow> = within(READING, statement.fetch_all(&mut *connection)).await?;
     Ok(rows.into_iter().map(|row| (row.id.clone(), row)).collect())
 }
 
 impl Wanted {
-    /// Returns the record, if there is one in the scope of this read.
-    fn of(&self, rows: &HashMap<String, RecordRow>) -> Found {
-        let row = rows.get(self.id.as_str()).filter(|row| self.scope.covers(&row.tenant, &row.principal));
-        row.cloned().map(Record::try_from).transpose()
+    /// Returns the record of the row, if that is in the scope of this read.
+    fn of(&self, row: Option<RecordRow>) -> Found {
+        let row = row.filter(|row| self.scope.covers(&row.tenant, &row.principal));
+        row.map(Record::try_from).transpose()
     }
 }
