@@ -7,6 +7,7 @@ mod bench;
 mod figures;
 mod gateway;
 mod load;
+mod number;
 mod page;
 mod process;
 mod program;

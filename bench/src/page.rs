@@ -2,6 +2,7 @@
 //! picture beside it.
 
 mod picture;
+mod published;
 mod summary;
 
 use std::{fs, path::Path};
@@ -13,20 +14,21 @@ use crate::bench::Bench;
 /// The end of each place for figures. Its beginning names them.
 const END: &str = "<!-- end of figures -->";
 
-/// Writes `table` where the page has a place for `name`. Without `--page`, and with `--quick`, nothing is written.
+/// Writes `table` where the page has a place for `name`, in place of what is there. Without `--page`, and with `--quick`, nothing is written.
 pub(crate) fn write(bench: &Bench, name: &str, table: &str) -> anyhow::Result<()> {
-    match &bench.page {
-        Some(page) if !bench.quick => put(page, name, table),
-        _ => Ok(()),
-    }
+    wanted(bench).map_or(Ok(()), |page| put(page, name, table))
 }
 
 /// Writes the summary and the picture from all figures that were measured, in this run or before.
 pub(crate) fn finish(bench: &Bench) -> anyhow::Result<()> {
-    let Some(page) = bench.page.as_ref().filter(|_| !bench.quick) else { return Ok(()) };
+    let Some(page) = wanted(bench) else { return Ok(()) };
     put(page, "summary", &summary::lines(&bench.out)?)?;
     let picture = page.with_extension("svg");
     fs::write(&picture, picture::drivers(&bench.out)?).with_context(|| format!("writing {}", picture.display()))
+}
+
+fn wanted(bench: &Bench) -> Option<&Path> {
+    bench.page.as_deref().filter(|_| !bench.quick)
 }
 
 fn put(page: &Path, name: &str, text: &str) -> anyhow::Result<()> {

@@ -1,12 +1,13 @@
-//! Prints the figures as a table, writes them as JSON, and reads that again for the page that publishes them.
+//! Prints the figures as a table, and writes them as JSON and into the page that publishes them.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, io::Write};
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     bench::{Bench, Name},
+    number::number,
     page,
     process::machine,
     samples::Samples,
@@ -21,8 +22,6 @@ pub(crate) struct Report {
     machine: String,
     quick: bool,
     figures: Vec<Figure>,
-    #[serde(skip)]
-    has_own_table: bool,
     #[serde(skip)]
     since: Stopwatch,
 }
@@ -69,14 +68,7 @@ impl Report {
     /// Creates an empty report, before anything is measured.
     pub(crate) fn new(name: Name, bench: &Bench) -> Self {
         let since = Stopwatch::start();
-        Self {
-            name: name.as_str(),
-            machine: machine(),
-            quick: bench.quick,
-            figures: Vec::new(),
-            has_own_table: false,
-            since,
-        }
+        Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new(), since }
     }
 
     /// Adds a figure: one value per run.
@@ -104,13 +96,7 @@ impl Report {
         fs::create_dir_all(&bench.out).with_context(|| format!("creating {}", bench.out.display()))?;
         let json = serde_json::to_string_pretty(&self).context("writing the figures as JSON")?;
         fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))?;
-        if self.has_own_table { Ok(()) } else { page::write(bench, self.name, &self.markdown()) }
-    }
-
-    /// The page shows these figures as a table of their own form, which the caller writes.
-    pub(crate) fn with_own_table(mut self) -> Self {
-        self.has_own_table = true;
-        self
+        page::write(bench, self.name, &self.markdown())
     }
 
     /// Returns the table of the page.
@@ -147,64 +133,5 @@ impl Report {
             table.push('\n');
         }
         table
-    }
-}
-
-/// A figure of an earlier run.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Published {
-    what: String,
-    median: f64,
-}
-
-/// Reads the figures that a command wrote.
-pub(crate) fn read(directory: &Path, name: &str) -> anyhow::Result<Vec<Published>> {
-    #[derive(Deserialize)]
-    struct File {
-        figures: Vec<Published>,
-    }
-    let file = directory.join(format!("{name}.json"));
-    let text =
-        fs::read(&file).with_context(|| format!("reading {}: `make bench ARGS={name}` writes it", file.display()))?;
-    let File { figures } = serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))?;
-    Ok(figures)
-}
-
-/// Returns the median of a figure.
-pub(crate) fn median(figures: &[Published], what: &str) -> anyhow::Result<f64> {
-    let figure =
-        figures.iter().find(|figure| figure.what == what).with_context(|| format!("no figure is named `{what}`"))?;
-    Ok(figure.median)
-}
-
-/// Formats the value with its significant digits, and commas between thousands.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        ..0.995 => format!("{value:.3}"),
-        ..99.5 => format!("{value:.2}"),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "no figure is as large, and its sign is written before"
-        )]
-        size => format!("{}{}", if value < 0.0 { "-" } else { "" }, count(size.round() as usize)),
-    }
-}
-
-/// Returns the number with thousands separators.
-pub(crate) fn count(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_their_significant_digits() {
-        let written = [0.1234, 9.996, 99.6, 999.6, -4351.0, 1_234_567.0].map(number);
-        assert_eq!(written, ["0.123", "10.00", "100", "1,000", "-4,351", "1,234,567"]);
     }
 }

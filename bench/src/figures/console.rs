@@ -16,7 +16,8 @@ use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
     load::{clients::clients, events::Events, http::Connection},
-    report::{Bar, Report, count},
+    number::count,
+    report::{Bar, Report},
     samples::Samples,
     servers::{Database, rows},
 };

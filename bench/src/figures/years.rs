@@ -16,7 +16,8 @@ use crate::{
     bench::{Bench, Name},
     figures::accept::nowhere,
     gateway::Gateway,
-    report::{Report, count},
+    number::count,
+    report::Report,
     samples::Samples,
     servers::{Database, rows},
 };

@@ -2,7 +2,8 @@
 
 use std::{fmt::Write, path::Path};
 
-use crate::{bench::Peer, report};
+use super::published;
+use crate::{bench::Peer, number::number};
 
 const WIDTH: f64 = 720.0;
 /// Where the bars begin, after the names.
@@ -14,10 +15,10 @@ const TITLE: f64 = 36.0;
 
 /// Draws the rates of the peers that create driver pods.
 pub(super) fn drivers(directory: &Path) -> anyhow::Result<String> {
-    let figures = report::read(directory, "peers")?;
+    let figures = published::read(directory, "peers")?;
     let rates = [Peer::Operator, Peer::Submit, Peer::Sparkgate].map(|peer| {
         let what = format!("{}: loop as wide as the cores: driver pods", peer.as_str());
-        report::median(&figures, &what).map(|rate| (peer.as_str(), rate))
+        published::median(&figures, &what).map(|rate| (peer.as_str(), rate))
     });
     Ok(bars(
         "Driver pods a minute, by as many clients as the machine has cores",
@@ -46,7 +47,7 @@ fn bars(title: &str, rows: &[(&str, f64)]) -> String {
             y + 5.0,
             BARS + length + 8.0,
             y + 20.0,
-            report::number(*value)
+            number(*value)
         );
     }
     picture + "</svg>\n"

@@ -4,7 +4,8 @@ use std::{collections::HashMap, path::Path};
 
 use anyhow::Context;
 
-use crate::report;
+use super::published;
+use crate::number::number;
 
 /// One line each. Braces hold a report and one of its figures, of which the median is written.
 const LINES: [&str; 10] = [
@@ -38,9 +39,9 @@ pub(super) fn lines(directory: &Path) -> anyhow::Result<String> {
     let mut reports = HashMap::new();
     let mut figure = |report: &str, what: &str| {
         if !reports.contains_key(report) {
-            reports.insert(report.to_owned(), report::read(directory, report)?);
+            reports.insert(report.to_owned(), published::read(directory, report)?);
         }
-        report::median(&reports[report], what).with_context(|| format!("looking for a figure of {report}"))
+        published::median(&reports[report], what).with_context(|| format!("looking for a figure of {report}"))
     };
     LINES.iter().map(|line| Ok(format!("- {}\n", filled(line, &mut figure)?))).collect()
 }
@@ -51,7 +52,7 @@ fn filled(line: &str, figure: &mut impl FnMut(&str, &str) -> anyhow::Result<f64>
     for part in parts {
         let (name, rest) = part.split_once('}').with_context(|| format!("a brace isn't closed: {part}"))?;
         let (report, what) = name.split_once('/').with_context(|| format!("{name} names no report"))?;
-        text.push_str(&report::number(figure(report, what)?));
+        text.push_str(&number(figure(report, what)?));
         text.push_str(rest);
     }
     Ok(text)

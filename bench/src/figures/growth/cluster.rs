@@ -5,7 +5,8 @@ use sqlx::AssertSqlSafe;
 use crate::{
     bench::Bench,
     gateway::Gateway,
-    report::{Report, count},
+    number::count,
+    report::Report,
     samples::Samples,
     servers::{Database, Played},
 };

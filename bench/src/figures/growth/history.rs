@@ -8,7 +8,8 @@ use crate::{
     figures::accept::nowhere,
     gateway::Gateway,
     load::clients::{Seen, clients},
-    report::{Report, count},
+    number::count,
+    report::Report,
     samples::Samples,
     servers::Database,
 };

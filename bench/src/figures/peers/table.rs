@@ -6,8 +6,9 @@ use anyhow::Context;
 
 use crate::{
     bench::{Bench, Peer},
+    number::number,
     page,
-    report::{Report, number},
+    report::Report,
     samples::Samples,
 };
 

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::{
     bench::Bench,
-    report::{Bar, Report, count},
+    number::count,
+    report::{Bar, Report},
     samples::Samples,
     servers::{Database, rows},
 };
