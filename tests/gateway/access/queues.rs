@@ -112,6 +112,11 @@ async fn a_document_says_what_a_submission_waits_for(pool: PgPool) {
     sqlx::query(pause).bind(&first).execute(&queued.world.pool).await.unwrap();
     let reason = "it pauses between two attempts until 2126-01-01T00:00:00Z, and then waits in queue day";
     assert_eq!(queued.read(&first).await["waiting"]["message"], reason);
+    let leave = "UPDATE submissions SET queue = NULL, queue_rank = NULL, admitted_at = NULL, claimed_by = '00000000-0000-0000-0000-000000000000' WHERE id = $1";
+    sqlx::query(leave).bind(&first).execute(&queued.world.pool).await.unwrap();
+    let pauses = queued.read(&first).await;
+    let reason = "it pauses between two attempts until 2126-01-01T00:00:00Z";
+    assert_eq!((&pauses["waiting"]["message"], pauses.get("queuePlace")), (&json!(reason), None));
 }
 
 #[sqlx::test]

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Submissions, failure_reason::FailureReason, waiting::Waiting};
+use super::{
+    Submissions,
+    failure_reason::FailureReason,
+    waiting::{Waiting, pause},
+};
 use crate::usage::Usage;
 use sparkgate_common::error::Error;
 use sparkgate_store::{Lateness, SparkSummary, StartupTimes, Submission, SubmissionDocument, SubmissionUsage};
@@ -46,9 +50,11 @@ impl Submissions {
         };
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
         let mut why = self.reason(&submission, archived).await;
+        let pause = standing.as_ref().and_then(pause);
         let waiting = Waiting::of(&submission, standing);
-        if let (Some(why), Some(waiting)) = (&mut why, &waiting) {
-            why.message.clone_from(&waiting.reason);
+        if let (Some(why), Some(reason)) = (&mut why, waiting.as_ref().map(|waiting| waiting.reason.clone()).or(pause))
+        {
+            why.message = reason;
         }
         Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes, startup, late }))
     }

@@ -46,14 +46,13 @@ impl Waiting {
                 held.reason.as_ref().map_or_else(|| format!("held by {by}"), |why| format!("held by {by}: {why}"));
             return Some(Self { queue, priority, held: Some(held.clone()), ahead: None, reason, estimate: None });
         }
-        let QueueStanding { ahead, state, due, history } = standing?;
-        let name = queue.as_deref().unwrap_or_default();
-        let reason = match (state, due, ahead) {
+        let standing = standing?;
+        let name = queue.as_deref()?;
+        let pause = pause(&standing);
+        let QueueStanding { ahead, state, history, .. } = standing;
+        let reason = match (state, &pause, ahead) {
             (Some(QueueState::Paused), ..) => format!("queue {name} is paused"),
-            (_, Some(due), _) => {
-                let due = due.to_rfc3339_opts(SecondsFormat::Secs, true);
-                format!("it pauses between two attempts until {due}, and then waits in queue {name}")
-            }
+            (_, Some(pause), _) => format!("{pause}, and then waits in queue {name}"),
             (.., Some(0)) => {
                 message.clone().unwrap_or_else(|| format!("it is the next of tenant {tenant} in queue {name}"))
             }
@@ -63,7 +62,7 @@ impl Waiting {
                 format!("more than ten thousand submissions of tenant {tenant} in queue {name} are before it")
             }
         };
-        let known = ahead.filter(|_| state != Some(QueueState::Paused) && due.is_none());
+        let known = ahead.filter(|_| state != Some(QueueState::Paused) && pause.is_none());
         let estimate = known.and_then(|ahead| history.estimate(ahead)).map(|(seconds, error_seconds)| WaitEstimate {
             seconds,
             error_seconds,
@@ -72,4 +71,10 @@ impl Waiting {
         });
         Some(Self { queue, priority, held: None, ahead, reason, estimate })
     }
+}
+
+/// Says until when a submission pauses between two attempts, if it does.
+pub(super) fn pause(standing: &QueueStanding) -> Option<String> {
+    let due = standing.due?.to_rfc3339_opts(SecondsFormat::Secs, true);
+    Some(format!("it pauses between two attempts until {due}"))
 }

@@ -21,14 +21,14 @@ pub const COUNTED_IN_LISTS: u32 = 100;
 /// How many of the last admissions an estimate is made of.
 const OBSERVED: i64 = 100;
 
-/// Where a submission stands that waits for its admission.
+/// Where a submission stands that waits for its admission, or, without a queue, for the end of a pause between two attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueStanding {
     /// How many of its tenant are admitted before it; `None` if there are more than ten thousand.
     pub ahead: Option<u32>,
     /// The state of the queue, if it isn't its normal one.
     pub state: Option<QueueState>,
-    /// Until then it isn't admitted: the pause between two attempts.
+    /// Until then it is neither admitted nor launched: the pause between two attempts.
     pub due: Option<DateTime<Utc>>,
     /// The last admissions of its tenant in the queue.
     pub history: History,
@@ -55,7 +55,8 @@ impl From<StoredStanding> for QueueStanding {
     }
 }
 
-/// Appends a join with the column `standing` of the row `s`, a [`StoredStanding`]. For a submission that doesn't wait in a queue, it reads nothing.
+/// Appends a join with the column `standing` of the row `s`, a [`StoredStanding`]. For a submission that neither waits in a queue nor pauses, it
+/// reads nothing.
 pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
     query.push(format_args!(
         " LEFT JOIN LATERAL (
@@ -81,7 +82,9 @@ pub(crate) fn push_standing(query: &mut QueryBuilder<Postgres>) {
                          FROM (SELECT admitted_at, waited_seconds FROM queue_admissions a
                                WHERE a.queue = s.queue AND a.tenant = s.tenant
                                ORDER BY admitted_at DESC LIMIT {OBSERVED}) AS last) AS gaps) AS busy) AS history
-             WHERE s.queue_rank < {HELD_RANK} AND s.claimed_by = {UNADMITTED}) AS standings ON true"
+             WHERE s.queue_rank < {HELD_RANK} AND s.claimed_by = {UNADMITTED}
+                OR s.queue IS NULL AND s.state = 'QUEUED' AND s.attempt > 1 AND s.failed_tries = 0
+                   AND s.not_before > clock_timestamp()) AS standings ON true"
     ));
 }
 
