@@ -103,8 +103,8 @@ impl Report {
     fn markdown(&self) -> String {
         let runs = self.figures.iter().map(|figure| figure.runs.len()).max().unwrap_or_default();
         let mut table = format!(
-            "Of {runs} run{} on {}.\n\n| | median | min – max | unit | bar |\n|---|---|---|---|---|\n",
-            if runs == 1 { "" } else { "s" },
+            "Measured {} on {}.\n\n| | median | min – max | unit | bar |\n|---|---|---|---|---|\n",
+            if runs == 1 { "once".to_owned() } else { format!("up to {runs} times") },
             self.machine
         );
         for Figure { what, unit, min, median, max, bar, .. } in &self.figures {
