@@ -27,8 +27,8 @@ const LINES: [&str; 10] = [
      changes a second), with 10,000 within {lag/10000 live drivers, 100 changes/s: seen on the event stream, p99} ms.",
     "**Memory: {memory/idle} MB when idle**, {memory/100000 live drivers: while it watches them} MB with 100,000 live drivers, \
      {peers/Sparkgate: peak memory} MB at most while it launches; the operator's peak is {peers/Kubeflow's operator: peak memory} MB.",
-    "**It stays as fast**: {growth/1,000,000 ended: accepted, 16 clients} accepted a second beside a million ended submissions, \
-     {growth/1,000 ended: accepted, 16 clients} beside a thousand.",
+    "**Beside a million ended submissions**, {growth/1,000,000 ended: accepted, 16 clients} are accepted a second, beside a thousand \
+     {growth/1,000 ended: accepted, 16 clients}.",
     "**An access file costs**: an API key and a policy leave {access/16 clients, API key: share of the rate without an access file} of the rate.",
     "**Sessions**: a small request takes {sessions/small request, 1 client: through the gateway, p50} ms to a driver that answers in \
      {sessions/small request, 1 client: straight to the driver, p50}; 500 open streams take {sessions/memory with 500 open streams} MB in all.",
