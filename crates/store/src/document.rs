@@ -29,7 +29,7 @@ pub struct SubmissionDocument {
     pub spark: Option<SparkSummary>,
     /// The archive of the current attempt, once it has ended.
     pub archive: Option<KeptLog>,
-    /// Where it stands in its queue, if it waits there.
+    /// Where it stands in its queue, if it waits there, or until when it pauses between two attempts.
     pub standing: Option<QueueStanding>,
     /// What the launch of the current attempt changed in its objects.
     pub launch_changes: Option<Value>,

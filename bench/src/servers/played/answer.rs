@@ -25,13 +25,11 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> htt
     let version = *state.version.borrow();
     if query.get("watch").is_none_or(|watch| *watch == "false") {
         let selector = query.get("labelSelector").copied().unwrap_or_default();
-        // A list of no pods, as of any version: a replica's check that lists work.
-        if selector.contains("attempt") {
-            return whole(200, state.pods.page(state.pods.count, 0, version, ""));
-        }
         // `sparkgate.dev/instance=` and a uuid.
-        let instance = selector.get(selector.len().saturating_sub(36)..).unwrap_or_default();
-        let (from, limit) = (number("continue").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
+        let instance = selector.len().checked_sub(36).and_then(|begin| selector.get(begin..)).unwrap_or_default();
+        // A replica's check that lists work selects an attempt that no pod has.
+        let from = if selector.contains("attempt") { state.pods.count } else { number("continue").unwrap_or(0) };
+        let limit = number("limit").unwrap_or(usize::MAX);
         return whole(200, state.pods.page(from, limit, version, instance));
     }
     let known = number("resourceVersion").is_some_and(|known| known as u64 >= version);

@@ -51,9 +51,9 @@ impl Submissions {
         let archived = archive.map(|kept| self.witness.read(kept)).unwrap_or_default();
         let mut why = self.reason(&submission, archived).await;
         let pause = standing.as_ref().and_then(pause);
-        let waiting = Waiting::of(&submission, standing);
-        if let (Some(why), Some(reason)) = (&mut why, waiting.as_ref().map(|waiting| waiting.reason.clone()).or(pause))
-        {
+        let waiting = Waiting::of(&submission, standing, pause.as_deref());
+        let reason = waiting.as_ref().map(|waiting| waiting.reason.clone()).or(pause);
+        if let (Some(why), Some(reason)) = (&mut why, reason) {
             why.message = reason;
         }
         Ok(Some(Document { submission, why, usage, waiting, spark, launch_changes, startup, late }))

@@ -33,8 +33,8 @@ pub struct WaitEstimate {
 }
 
 impl Waiting {
-    /// Derives it from the document of a submission; `None` if no queue and no hold keeps it from being launched.
-    pub(super) fn of(submission: &Submission, standing: Option<QueueStanding>) -> Option<Self> {
+    /// Derives it from the document of a submission and its [`pause`]; `None` if no queue and no hold keeps it from being launched.
+    pub(super) fn of(submission: &Submission, standing: Option<QueueStanding>, pause: Option<&str>) -> Option<Self> {
         if !matches!(submission.state, State::Queued | State::Launching) {
             return None;
         }
@@ -46,11 +46,9 @@ impl Waiting {
                 held.reason.as_ref().map_or_else(|| format!("held by {by}"), |why| format!("held by {by}: {why}"));
             return Some(Self { queue, priority, held: Some(held.clone()), ahead: None, reason, estimate: None });
         }
-        let standing = standing?;
+        let QueueStanding { ahead, state, history, .. } = standing?;
         let name = queue.as_deref()?;
-        let pause = pause(&standing);
-        let QueueStanding { ahead, state, history, .. } = standing;
-        let reason = match (state, &pause, ahead) {
+        let reason = match (state, pause, ahead) {
             (Some(QueueState::Paused), ..) => format!("queue {name} is paused"),
             (_, Some(pause), _) => format!("{pause}, and then waits in queue {name}"),
             (.., Some(0)) => {
