@@ -89,7 +89,8 @@ async fn write_history(
 }
 
 /// Writes one submission for each uid, with an event for each of its states, and without its objects: no measurement
-/// with such rows reads them. `at` is the SQL expression of the time of acceptance, by `number`.
+/// with such rows reads them. The usage of ended ones counts as settled: otherwise the gateway would settle all of them while it is measured.
+/// `at` is the SQL expression of the time of acceptance, by `number`.
 async fn write(
     connection: &mut PgConnection,
     states: &[&str],
@@ -106,7 +107,7 @@ async fn write(
         ), accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, fingerprint, pod_uid, node, pod_ip, started_at, finished_at, exit_code,
-                pod_deleted_at)
+                pod_deleted_at, settled)
             SELECT id, number, $6, $7, '4.3.0', 'default', jsonb_build_object(
                     'appId', 'spark-' || md5(id), 'resourcePrefix', name || '-' || left(md5(id), 16), 'driverPod', pod,
                     'driverService', name || '-' || left(md5(id), 16) || '-driver-svc',
@@ -115,7 +116,7 @@ async fn write(
                 CASE WHEN $6 <> 'PENDING' THEN 'ip-10-0-17-21.eu-central-1.compute.internal' END,
                 CASE WHEN $6 <> 'PENDING' THEN '10.0.29.143' END, CASE WHEN $6 <> 'PENDING' THEN at END,
                 CASE WHEN $6 = 'FINISHED' THEN at END, CASE WHEN $6 = 'FINISHED' THEN 0 END,
-                CASE WHEN $6 = 'FINISHED' THEN at END
+                CASE WHEN $6 = 'FINISHED' THEN at END, $6 = 'FINISHED'
             FROM new ORDER BY number
             RETURNING id, attempt, created_at, number
         ), last AS (

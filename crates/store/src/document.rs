@@ -6,7 +6,8 @@ use serde_json::Value;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{
-    error::{Error, within},
+    error::Error,
+    grouped_reads::View,
     kept_logs::{self, KeptLog},
     late::Lateness,
     queues::{QueueStanding, StoredStanding, push_standing},
@@ -39,7 +40,7 @@ pub struct SubmissionDocument {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+pub(super) struct Row {
     #[sqlx(flatten)]
     submission: submissions::Row,
     usage: Option<Json<Vec<Sums>>>,
@@ -55,41 +56,49 @@ struct Row {
     late: Option<Json<Lateness>>,
 }
 
+/// The view of a [`SubmissionDocument`], with costs at these prices.
+#[derive(Debug, PartialEq)]
+pub(super) struct DocumentView(Prices);
+
+impl View for DocumentView {
+    type Row = Row;
+
+    fn push(&self, query: &mut QueryBuilder<Postgres>, rows: impl FnOnce(&mut QueryBuilder<Postgres>)) {
+        query.push("SELECT place, ").push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
+        push_usage(query, &self.0);
+        query.push(
+            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes, late,
+                 coalesce(queued_at, created_at) AS attempt_queued_at, objects_at, pod_since AS node_at, executor_created_at, executor_started_at
+             FROM ",
+        );
+        rows(query);
+        // Each has one row at most: with a limit, Postgres looks it up for each submission, whatever it estimates.
+        query.push(" ").push(RECORDED).push(
+            "
+             LEFT JOIN LATERAL (
+                 SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt LIMIT 1) AS overlay ON true
+             LEFT JOIN LATERAL (
+                 SELECT jsonb_build_object('reported_at', n.reported_at, 'seconds', n.seconds, 'runs', n.runs) AS late FROM expected_ends n
+                 WHERE n.submission_id = s.id AND n.attempt = s.attempt AND n.reported_at IS NOT NULL LIMIT 1) AS lateness ON true
+             LEFT JOIN LATERAL (
+                 SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
+                 WHERE k.submission_id = s.id AND k.read_at IS NOT NULL LIMIT 1) AS said ON true
+             LEFT JOIN LATERAL (
+                 SELECT l.log AS kept_log, l.size_bytes AS kept_size, l.cut AS kept_cut, l.events AS kept_events, l.kept_at
+                 FROM kept_logs l WHERE l.submission_id = s.id AND l.attempt = s.attempt AND s.state = ANY(",
+        );
+        query.push_bind(ends()).push(") LIMIT 1) AS kept ON true");
+        push_standing(query);
+    }
+}
+
 impl Scoped {
     /// Returns the document of a submission, or `None` if none has this id. Usage counts up to the last full minute while it runs.
     ///
     /// # Errors
     /// [`Error::Row`] if its row or its log can't be read.
-    pub async fn document(&self, id: &SubmissionId, prices: &Prices) -> Result<Option<SubmissionDocument>, Error> {
-        let action = "reading a submission";
-        let mut connection = self.store.connection(action).await?;
-        let mut query = QueryBuilder::<Postgres>::new("SELECT ");
-        query.push(COLUMNS).push(", CASE WHEN pod_uid IS NOT NULL OR attempt > 1 THEN (");
-        push_usage(&mut query, id, prices);
-        query.push(
-            ") END AS usage, said_by, said_at, said, kept_log, kept_size, kept_cut, kept_events, kept_at, standing, changes, late,
-                 coalesce(queued_at, created_at) AS attempt_queued_at, objects_at, pod_since AS node_at, executor_created_at, executor_started_at
-             FROM submissions s ",
-        );
-        query.push(RECORDED).push(
-            "
-             LEFT JOIN LATERAL (SELECT o.changes FROM attempt_overlays o WHERE o.submission_id = s.id AND o.attempt = s.attempt) AS overlay ON true
-             LEFT JOIN LATERAL (
-                 SELECT jsonb_build_object('reported_at', n.reported_at, 'seconds', n.seconds, 'runs', n.runs) AS late FROM expected_ends n
-                 WHERE n.submission_id = s.id AND n.attempt = s.attempt AND n.reported_at IS NOT NULL) AS lateness ON true
-             LEFT JOIN LATERAL (
-                 SELECT k.attempt AS said_by, k.read_at AS said_at, k.summary AS said FROM spark_summaries k
-                 WHERE k.submission_id = s.id AND k.read_at IS NOT NULL) AS said ON true
-             LEFT JOIN LATERAL (
-                 SELECT l.log AS kept_log, l.size_bytes AS kept_size, l.cut AS kept_cut, l.events AS kept_events, l.kept_at
-                 FROM kept_logs l WHERE l.submission_id = s.id AND l.attempt = s.attempt AND s.state = ANY(",
-        );
-        query.push_bind(ends()).push(")) AS kept ON true");
-        push_standing(&mut query);
-        query.push(" WHERE id = ").push_bind(id.as_str()).push(" AND ");
-        self.scope.push_condition(&mut query, "s");
-        let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
-        drop(connection);
+    pub async fn document(&self, id: &SubmissionId, prices: Prices) -> Result<Option<SubmissionDocument>, Error> {
+        let row = self.store.groups.documents.read(self, id, DocumentView(prices)).await?;
         let Some(Row { submission, usage, said_by, said_at, said, archive, standing, startup, changes, late }) = row
         else {
             return Ok(None);

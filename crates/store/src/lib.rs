@@ -28,6 +28,7 @@ mod file_uploads;
 mod files;
 mod gone_tenants;
 mod group_commit;
+mod grouped_reads;
 mod held;
 mod history;
 mod inspect;

@@ -9,12 +9,14 @@ use super::{
     accept::groups::Groups as AcceptGroups,
     audit_entry::AuditLog,
     connections::Connections,
+    document::DocumentView,
     error::{Error, within},
+    grouped_reads::GroupedReads,
     history::Histories,
     launches::groups::Groups as LaunchGroups,
     lease::groups::Groups as LeaseGroups,
     queues::Entrances,
-    record::groups::Records,
+    record::RecordView,
 };
 
 /// Group commits of concurrent calls.
@@ -24,7 +26,8 @@ pub(super) struct Groups {
     pub(super) launches: LaunchGroups,
     pub(super) leases: LeaseGroups,
     pub(super) entrances: Entrances,
-    pub(super) records: Records,
+    pub(super) records: GroupedReads<RecordView>,
+    pub(super) documents: GroupedReads<DocumentView>,
 }
 
 /// The submissions, in Postgres. Cheap to clone.

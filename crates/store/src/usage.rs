@@ -14,7 +14,6 @@ use super::{
     scoped::Scoped,
     store::Store,
 };
-use sparkgate_submission::SubmissionId;
 
 /// A sum of the cores and the memory that pods reserved, as exact decimal numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -375,13 +374,9 @@ impl From<Vec<Sums>> for SubmissionUsage {
     }
 }
 
-/// Appends a query whose value is what a submission used, up to the last full minute while it runs: an array of [`Sums`].
-pub(super) fn push_usage(query: &mut QueryBuilder<Postgres>, id: &SubmissionId, prices: &Prices) {
-    query
-        .push("WITH these AS (SELECT ")
-        .push(COLUMNS)
-        .push(" FROM submissions WHERE id = ")
-        .push_bind(id.as_str().to_owned());
+/// Appends a query whose value is what submission `s` used, up to the last full minute while it runs: an array of [`Sums`].
+pub(super) fn push_usage(query: &mut QueryBuilder<Postgres>, prices: &Prices) {
+    query.push("WITH these AS (SELECT ").push(COLUMNS).push(" FROM submissions WHERE id = s.id");
     let amounts = amounts(&seconds("since", "until"));
     query.push(format_args!(
         "), {}, spent AS (SELECT tenant, attempt, {AMOUNTS} FROM pods, {amounts})

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::ensure;
 use futures::future::try_join_all;
-use sparkgate::store::Store;
+use sparkgate::store::{Prices, Store};
 use sqlx::postgres::PgPoolOptions;
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ pub(super) async fn rate(database: &Database, question: Question, rows: usize, t
             let id = rows::id(1 + number.fetch_add(1, Relaxed) * 7919 % rows).parse()?;
             let found = match question {
                 Question::Status => store.all().find(&id).await?.is_some(),
-                Question::Submission => store.all().submission(&id).await?.is_some(),
+                Question::Submission => store.all().document(&id, Prices::default()).await?.is_some(),
                 Question::List | Question::Running => {
                     !store.all().submissions(&filter, None, PAGE).await?.items.is_empty()
                 }

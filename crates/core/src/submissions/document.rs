@@ -42,7 +42,7 @@ impl Submissions {
         id: &SubmissionId,
         usage: &Usage,
     ) -> Result<Option<Document>, Error> {
-        let read = self.store.scoped(&caller.readable()).document(id, &usage.prices(caller)).await?;
+        let read = self.store.scoped(&caller.readable()).document(id, usage.prices(caller)).await?;
         let Some(SubmissionDocument { submission, usage, spark, archive, standing, launch_changes, startup, late }) =
             read
         else {
