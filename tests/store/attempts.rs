@@ -408,7 +408,7 @@ async fn the_changes_of_a_launch_are_read_with_its_attempt(pool: PgPool) {
     let session = session(&store).await;
     let first = claim_one(&store, session).await;
     let changes = serde_json::json!([{"by": "kueue", "driver": {"nodeSelector": {"pool": "spot"}}}]);
-    let read = async || store.all().document(&id, &Default::default()).await.unwrap().unwrap().launch_changes;
+    let read = async || store.all().document(&id, Default::default()).await.unwrap().unwrap().launch_changes;
     assert_eq!(read().await, None);
     assert!(store.record_launch_changes(&first, &serde_json::json!([])).await.unwrap());
     assert!(store.record_launch_changes(&first, &changes).await.unwrap(), "a later try replaces them");

@@ -192,7 +192,7 @@ async fn priority_decides_and_then_the_order_of_acceptance(pool: PgPool) {
         of.push(store.all().submission(&ids[at]).await.unwrap().unwrap().number);
     }
     assert_eq!(numbers, of);
-    let read = store.all().document(&ids[2], &Default::default()).await.unwrap().unwrap().standing.unwrap();
+    let read = store.all().document(&ids[2], Default::default()).await.unwrap().unwrap().standing.unwrap();
     assert_eq!((read.ahead, read.state, read.history.estimate(3)), (Some(3), None, None));
 }
 
@@ -489,7 +489,7 @@ async fn rounds_and_claims_read_few_of_a_hundred_thousand_in_two_hundred_queues(
     renew().await;
     assert_eq!(store.claim(session, 16, &[], &[]).await.unwrap().len(), 16);
     let id: SubmissionId = "driver-20260101000000-099999".parse().unwrap();
-    let standing = store.all().document(&id, &Default::default()).await.unwrap().unwrap().standing.unwrap();
+    let standing = store.all().document(&id, Default::default()).await.unwrap().unwrap().standing.unwrap();
     assert_eq!(standing.ahead, Some(498));
     let backlogs = store.queue_backlogs().await.unwrap();
     assert!(backlogs.len() == 200 && backlogs.iter().all(|backlog| (backlog.waiting, backlog.held) == (499, 0)));

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use sparkgate::{
-    store::{Error, NewSubmission, Scope, Store},
+    store::{Error, NewSubmission, Price, Prices, Scope, Store},
     submission::State,
 };
 use sqlx::PgPool;
@@ -46,4 +46,53 @@ async fn reads_that_share_a_statement_get_what_each_of_them_may_see(pool: PgPool
     ];
     assert!(described.chunks(12).all(|round| round == expected.concat()), "{described:?}");
     assert_eq!(described.len(), 40 * 12);
+}
+
+#[sqlx::test]
+async fn documents_that_share_a_statement_are_those_of_each_caller(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (plain, broken) = (accept(&store, "a").await, accept(&store, "b").await);
+    let drawn = draw(&store).await;
+    let foreign = drawn.id.clone();
+    store.accept(NewSubmission { tenant: "red".to_owned(), ..new(drawn, "c") }).await.unwrap();
+    // An hour of a core.
+    let run = "UPDATE submissions SET pod_uid = 'a', pod_millicores = 1000, created_at = now() - interval '2 h',
+                   started_at = now() - interval '1 h', finished_at = now()";
+    sqlx::query(run).execute(&pool).await.unwrap();
+    // Fails the statement of a group, or the decoding of the row, as Postgres can subtract it or not.
+    let endless = "UPDATE submissions SET finished_at = 'infinity' WHERE id = $1";
+    sqlx::query(endless).bind(broken.as_str()).execute(&pool).await.unwrap();
+    let unknown = "driver-20200101000000-0000".parse().unwrap();
+
+    let price = Price { core_hour: "3".to_owned(), gib_hour: "0".to_owned() };
+    let priced = Prices { other: Some(price), ..Prices::default() };
+    let (all, red) = (store.all(), store.scoped(&Scope::of(vec!["red".to_owned()], vec![], "")));
+    let callers = [(&all, Prices::default()), (&all, priced), (&red, Prices::default())];
+    let ids = [&plain, &foreign, &broken, &unknown];
+    // Many more than there are statements at a time.
+    let rounds =
+        (0..20).flat_map(|_| callers.iter().flat_map(|(of, prices)| ids.map(|id| of.document(id, prices.clone()))));
+    let described: Vec<_> = join_all(rounds)
+        .await
+        .into_iter()
+        .map(|read| match read {
+            Ok(read) => read.map(|read| (read.submission.id, read.usage.unwrap().total.cost)).ok_or("none"),
+            Err(Error::Row { .. } | Error::Statement { .. }) => Err("unreadable"),
+            Err(error) => panic!("{error}"),
+        })
+        .collect();
+    let of = |id: &_, cost: Option<&str>| Ok((Clone::clone(id), cost.map(str::to_owned)));
+    let expected = [
+        [of(&plain, None), of(&foreign, None), Err("unreadable"), Err("none")],
+        [of(&plain, Some("3")), of(&foreign, Some("3")), Err("unreadable"), Err("none")],
+    ]
+    .concat();
+    assert_eq!(described.len(), 20 * 12);
+    for round in described.chunks(12) {
+        assert_eq!(round[..8], expected);
+        // A row of another scope isn't decoded, but its statement is run.
+        assert_eq!(round[8], Err("none"));
+        assert_eq!(round[9], of(&foreign, None));
+        assert_eq!(round[11], Err("none"));
+    }
 }

@@ -77,7 +77,7 @@ async fn the_last_answer_stays_as_long_as_its_submission_and_is_read_within_a_sc
     let id = accept(&store, "a").await;
     set(&pool, &id, "state = 'RUNNING', pod_uid = 'a', started_at = clock_timestamp() - interval '2 minutes'").await;
     let read = async |scope: &Scope| {
-        let document = store.scoped(scope).document(&id, &Prices::default()).await.unwrap();
+        let document = store.scoped(scope).document(&id, Prices::default()).await.unwrap();
         document.and_then(|document| document.spark)
     };
     store.drivers_to_ask(PERIOD, 9).await.unwrap();

@@ -49,7 +49,7 @@ async fn of(store: &Store, id: &SubmissionId) -> SubmissionUsage {
 
 /// Returns the usage in the document of a submission; `None` without one.
 async fn of_document(scoped: Scoped, id: &SubmissionId, prices: &Prices) -> Option<SubmissionUsage> {
-    scoped.document(id, prices).await.unwrap()?.usage
+    scoped.document(id, prices.clone()).await.unwrap()?.usage
 }
 
 /// Returns the groups with their core-seconds and byte-seconds of drivers and executors, and the estimated core-seconds.
