@@ -7,7 +7,8 @@ use anyhow::Context;
 use super::published;
 use crate::number::number;
 
-/// One line each. Braces hold a report and one of its figures, of which the median is written.
+/// One line each. Braces hold a report and one of its figures, of which the median is written. What a line compares is of one report:
+/// another one may be of a faster machine.
 const LINES: [&str; 10] = [
     "**{peers/Sparkgate: loop as wide as the cores: driver pods} driver pods a minute**, each requested when the last one of its client is there. \
      spark-submit creates {peers/spark-submit: loop as wide as the cores: driver pods}, Kubeflow's operator \
@@ -17,11 +18,11 @@ const LINES: [&str; 10] = [
      {peers/Sparkgate: CPU of kube-apiserver and etcd for it}, {peers/spark-submit: CPU of kube-apiserver and etcd for it} and \
      {peers/Kubeflow's operator: CPU of kube-apiserver and etcd for it} ms.",
     "**Accepted: {accept/16 clients: accepted} a second** from 16 clients, each synced to the disk, p99 {accept/16 clients: p99} ms: \
-     {accept/16 clients: share of Postgres' own rate} of what Postgres alone does. Spark's master accepts \
-     {peers/Spark's master: accepted, 16 clients}, in its memory.",
+     {accept/16 clients: share of Postgres' own rate} of what Postgres alone does. Side by side, Spark's master accepts \
+     {peers/Spark's master: accepted, 16 clients} in its memory, and Sparkgate {peers/Sparkgate: accepted, 16 clients}.",
     "**Launched: {launch/6000 jobs: Sparkgate} drivers a second**, \
      {launch/6000 jobs: share of the bare client's rate, without CPU steal} of a client that only creates the objects.",
-    "**Status: {read/Spark's status, 16 clients} reads a second** to 16 clients; Spark's master gives \
+    "**Status: {peers/Sparkgate: status read, 16 clients} reads a second** to 16 clients; Spark's master gives \
      {peers/Spark's master: status read, 16 clients}.",
     "**A pod's change is seen within {lag/500 live drivers, 100 changes/s: seen on the event stream, p99} ms** (p99, 500 live drivers, 100 \
      changes a second), with 10,000 within {lag/10000 live drivers, 100 changes/s: seen on the event stream, p99} ms.",

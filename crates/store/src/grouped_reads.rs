@@ -134,7 +134,10 @@ async fn read_all<V: View>(these: &[Wanted<V>]) -> Result<Vec<Found<V>>, Error> 
 /// the estimates and so the plan are the same for all ids, and Postgres plans the statement once for each connection.
 fn push_rows<V>(query: &mut QueryBuilder<Postgres>, these: &[Wanted<V>]) {
     if let [wanted] = these {
-        query.push("(SELECT 1 AS place, * FROM submissions WHERE id = ").push_bind(wanted.id.to_string()).push(") AS s");
+        query
+            .push("(SELECT 1 AS place, * FROM submissions WHERE id = ")
+            .push_bind(wanted.id.to_string())
+            .push(") AS s");
         return;
     }
     let ids: Vec<String> = these.iter().map(|wanted| wanted.id.to_string()).collect();
