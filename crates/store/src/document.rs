@@ -1,13 +1,16 @@
 //! All that the document of one submission shows, in one statement: its row, and what features know of it. A feature adds a column or
 //! a join here, never a statement.
 
+pub(super) mod view;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
+use self::view::DocumentView;
 use super::{
     error::Error,
-    grouped_reads::View,
+    grouped_reads::groups::View,
     kept_logs::{self, KeptLog},
     late::Lateness,
     queues::{QueueStanding, StoredStanding, push_standing},
@@ -40,7 +43,7 @@ pub struct SubmissionDocument {
 }
 
 #[derive(sqlx::FromRow)]
-pub(super) struct Row {
+pub(crate) struct Row {
     #[sqlx(flatten)]
     submission: submissions::Row,
     usage: Option<Json<Vec<Sums>>>,
@@ -55,10 +58,6 @@ pub(super) struct Row {
     changes: Option<Json<Value>>,
     late: Option<Json<Lateness>>,
 }
-
-/// The view of a [`SubmissionDocument`], with costs at these prices.
-#[derive(Debug, PartialEq)]
-pub(super) struct DocumentView(Prices);
 
 impl View for DocumentView {
     type Row = Row;

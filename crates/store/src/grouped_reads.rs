@@ -1,59 +1,21 @@
 //! Reads of one submission, which clients poll: those that come while others are under way share a statement.
 
-use std::{fmt, slice};
+pub(super) mod groups;
+
+use std::slice;
 
 use sqlx::{FromRow, Postgres, QueryBuilder, Row, postgres::PgRow};
-use tokio::sync::Semaphore;
 
+use self::groups::{Found, GroupedReads, TOGETHER, View, Wanted};
 use super::{
     error::{Error, likewise, mark, statement_span, within},
-    group_commit::{BatchWriter, GroupCommit, Unanswered},
+    group_commit::{BatchWriter, Unanswered},
     scoped::Scoped,
+    store::Store,
 };
 use sparkgate_submission::SubmissionId;
 
 const READING: &str = "reading a submission";
-/// Maximum number of concurrent reads that have a statement of their own, of concurrent statements that are shared, and of reads that share
-/// one. A read of its own needs no other task to be woken up, which is most of the time of a small statement.
-const ALONE: usize = 2;
-const AT_ONCE: usize = 2;
-const TOGETHER: usize = 32;
-
-/// What is read of a submission. Reads of equal views may share a statement.
-pub(super) trait View: PartialEq + Send + Sync + 'static {
-    type Row: for<'r> FromRow<'r, PgRow> + Send + 'static;
-
-    /// Appends a statement that returns `place`, `tenant`, `principal` and the columns of [`Self::Row`] for each row of `submissions s` that
-    /// `rows` appends.
-    fn push(&self, query: &mut QueryBuilder<Postgres>, rows: impl FnOnce(&mut QueryBuilder<Postgres>));
-}
-
-type Found<V> = Result<Option<<V as View>::Row>, Error>;
-
-/// A view of one submission, for one caller.
-struct Wanted<V> {
-    id: SubmissionId,
-    of: Scoped,
-    view: V,
-}
-
-/// The reads of one kind that are under way.
-pub(super) struct GroupedReads<V: View> {
-    alone: Semaphore,
-    together: GroupCommit<Wanted<V>, Found<V>>,
-}
-
-impl<V: View> Default for GroupedReads<V> {
-    fn default() -> Self {
-        Self { alone: Semaphore::new(ALONE), together: GroupCommit::new(AT_ONCE, TOGETHER) }
-    }
-}
-
-impl<V: View> fmt::Debug for GroupedReads<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupedReads").field("together", &self.together).finish_non_exhaustive()
-    }
-}
 
 impl<V: View> GroupedReads<V> {
     /// Returns the row of a submission, or `None` if none of the scope has this id.
@@ -61,31 +23,32 @@ impl<V: View> GroupedReads<V> {
     /// # Errors
     /// [`Error`]. A row that can't be read fails no read of another one.
     pub(super) async fn read(&self, of: &Scoped, id: &SubmissionId, view: V) -> Found<V> {
-        let wanted = Wanted { id: id.clone(), of: of.clone(), view };
+        let Scoped { store, scope } = of;
+        let wanted = Wanted { id: id.clone(), scope: scope.clone(), view };
         if let Ok(_turn) = self.alone.try_acquire() {
-            return wanted.alone().await;
+            return wanted.alone(store).await;
         }
         // From the call to its answer: the statement is run by a task of its own.
         let span = statement_span(READING);
-        let found = self.together.call(wanted, Some(of.store.patience), || Reader).await;
+        let found = self.together.call(wanted, Some(store.patience), || Reader(store.clone())).await;
         let found = found.unwrap_or_else(|why| Err(Error::unread(READING, why)));
         mark(&span, &found);
         found
     }
 }
 
-struct Reader;
+struct Reader(Store);
 
 impl<V: View> BatchWriter<Wanted<V>, Found<V>> for Reader {
     async fn write(&self, group: Vec<Wanted<V>>) -> Vec<Found<V>> {
         let mut found = Vec::with_capacity(group.len());
         for these in group.chunk_by(|one, next| one.view == next.view) {
-            match read_all(these).await {
+            match read_all(&self.0, these).await {
                 Ok(rows) => found.extend(rows),
                 // It may concern one of the rows.
                 Err(Error::Statement { .. }) if these.len() > 1 => {
                     for wanted in these {
-                        found.push(wanted.alone().await);
+                        found.push(wanted.alone(&self.0).await);
                     }
                 }
                 Err(error) => found.extend(these.iter().map(|_| Err(likewise(&error)))),
@@ -96,15 +59,15 @@ impl<V: View> BatchWriter<Wanted<V>, Found<V>> for Reader {
 }
 
 impl<V: View> Wanted<V> {
-    async fn alone(&self) -> Found<V> {
-        let found = read_all(slice::from_ref(self)).await?;
+    async fn alone(&self, store: &Store) -> Found<V> {
+        let found = read_all(store, slice::from_ref(self)).await?;
         found.into_iter().next().unwrap_or_else(|| Err(Error::unread(READING, Unanswered::Ended)))
     }
 
     /// Decodes a row, if it is in the scope of this read.
     fn decode(&self, row: &PgRow) -> Found<V> {
         let decode = || {
-            let covered = self.of.scope.covers(row.try_get("tenant")?, row.try_get("principal")?);
+            let covered = self.scope.covers(row.try_get("tenant")?, row.try_get("principal")?);
             covered.then(|| V::Row::from_row(row)).transpose()
         };
         decode().map_err(|error| Error::row(self.id.as_str(), error))
@@ -112,11 +75,11 @@ impl<V: View> Wanted<V> {
 }
 
 /// Reads the rows of views that are equal.
-async fn read_all<V: View>(these: &[Wanted<V>]) -> Result<Vec<Found<V>>, Error> {
+async fn read_all<V: View>(store: &Store, these: &[Wanted<V>]) -> Result<Vec<Found<V>>, Error> {
     let Some(first) = these.first() else { return Ok(Vec::new()) };
     let mut query = QueryBuilder::new("");
     first.view.push(&mut query, |query| push_rows(query, these));
-    let mut connection = first.of.store.connection(READING).await?;
+    let mut connection = store.connection(READING).await?;
     let rows = within(READING, query.build().fetch_all(&mut *connection)).await?;
     drop(connection);
     let mut found: Vec<_> = these.iter().map(|_| Ok(None)).collect();

@@ -9,14 +9,14 @@ use super::{
     accept::groups::Groups as AcceptGroups,
     audit_entry::AuditLog,
     connections::Connections,
-    document::DocumentView,
+    document::view::DocumentView,
     error::{Error, within},
-    grouped_reads::GroupedReads,
+    grouped_reads::groups::GroupedReads,
     history::Histories,
     launches::groups::Groups as LaunchGroups,
     lease::groups::Groups as LeaseGroups,
     queues::Entrances,
-    record::RecordView,
+    record::row::RecordView,
 };
 
 /// Group commits of concurrent calls.

@@ -2,12 +2,15 @@
 //! it is read. Some time after their end, submissions are settled: what they used is added to the sums of each day, from which
 //! reports read it then, and which stay when submissions are deleted.
 
+pub(super) mod prices;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Deserialize;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
+pub use self::prices::{Price, Prices};
 use super::{
     error::{Error, within},
     row::BELIEVED,
@@ -40,20 +43,6 @@ pub struct SubmissionUsage {
     pub total: Usage,
     /// Each attempt with a pod that reserved something, in ascending order.
     pub attempts: Vec<(i32, Usage)>,
-}
-
-/// Prices as decimal numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
-    pub core_hour: String,
-    pub gib_hour: String,
-}
-
-/// The prices of tenants, and the one of all others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prices {
-    pub of_tenant: BTreeMap<String, Price>,
-    pub other: Option<Price>,
 }
 
 /// By what usage is grouped.
@@ -247,12 +236,6 @@ fn push_prices(query: &mut QueryBuilder<Postgres>, prices: &Prices) {
     query.push("::numeric) AS gib_price FROM unnest(").push_bind(tenants).push("::text[], ").push_bind(cores);
     query.push("::numeric[], ").push_bind(gibs).push("::numeric[]) AS priced (of_tenant, core_hour, gib_hour)");
     query.push(" WHERE of_tenant = tenant) AS price");
-}
-
-impl Prices {
-    fn are_set(&self) -> bool {
-        self.other.is_some() || !self.of_tenant.is_empty()
-    }
 }
 
 impl UsageFilter {
