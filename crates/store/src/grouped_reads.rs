@@ -9,7 +9,7 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row, postgres::PgRow};
 use self::groups::{Found, GroupedReads, TOGETHER, View, Wanted};
 use super::{
     error::{Error, likewise, mark, statement_span, within},
-    group_commit::{BatchWriter, Unanswered},
+    group_commit::BatchWriter,
     scoped::Scoped,
     store::Store,
 };
@@ -60,8 +60,7 @@ impl<V: View> BatchWriter<Wanted<V>, Found<V>> for Reader {
 
 impl<V: View> Wanted<V> {
     async fn alone(&self, store: &Store) -> Found<V> {
-        let found = read_all(store, slice::from_ref(self)).await?;
-        found.into_iter().next().unwrap_or_else(|| Err(Error::unread(READING, Unanswered::Ended)))
+        read_all(store, slice::from_ref(self)).await?.pop().unwrap_or(Ok(None))
     }
 
     /// Decodes a row, if it is in the scope of this read.

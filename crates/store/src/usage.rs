@@ -359,7 +359,8 @@ impl From<Vec<Sums>> for SubmissionUsage {
 
 /// Appends a query whose value is what submission `s` used, up to the last full minute while it runs: an array of [`Sums`].
 pub(super) fn push_usage(query: &mut QueryBuilder<Postgres>, prices: &Prices) {
-    query.push("WITH these AS (SELECT ").push(COLUMNS).push(" FROM submissions WHERE id = s.id");
+    // Without a `FROM`, the columns are those of the row that the statement reads anyway.
+    query.push("WITH these AS (SELECT ").push(COLUMNS);
     let amounts = amounts(&seconds("since", "until"));
     query.push(format_args!(
         "), {}, spent AS (SELECT tenant, attempt, {AMOUNTS} FROM pods, {amounts})
