@@ -13,9 +13,7 @@ use crate::support::{accept, draw, new};
 async fn reads_that_share_a_statement_get_what_each_of_them_may_see(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (plain, unreadable) = (accept(&store, "a").await, accept(&store, "b").await);
-    let drawn = draw(&store).await;
-    let foreign = drawn.id.clone();
-    store.accept(NewSubmission { tenant: "red".to_owned(), ..new(drawn, "c") }).await.unwrap();
+    let foreign = accept_of_red(&store, "c").await;
     // A later release may know more states.
     sqlx::raw_sql("ALTER TABLE submissions DROP CONSTRAINT submissions_state").execute(&pool).await.unwrap();
     let later = "UPDATE submissions SET state = 'UNHEARD_OF' WHERE id = $1";
@@ -52,9 +50,7 @@ async fn reads_that_share_a_statement_get_what_each_of_them_may_see(pool: PgPool
 async fn documents_that_share_a_statement_are_those_of_each_caller(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (plain, broken) = (accept(&store, "a").await, accept(&store, "b").await);
-    let drawn = draw(&store).await;
-    let foreign = drawn.id.clone();
-    store.accept(NewSubmission { tenant: "red".to_owned(), ..new(drawn, "c") }).await.unwrap();
+    let foreign = accept_of_red(&store, "c").await;
     // An hour of a core.
     let run = "UPDATE submissions SET pod_uid = 'a', pod_millicores = 1000, created_at = now() - interval '2 h',
                    started_at = now() - interval '1 h', finished_at = now()";
@@ -90,6 +86,13 @@ async fn documents_that_share_a_statement_are_those_of_each_caller(pool: PgPool)
     let expected = [[of(&plain, None), Err("unreadable")], [of(&plain, Some("3")), Err("unreadable")]];
     let read = read_by_all(&[&plain, &broken]).await;
     assert!(read.chunks(6).all(|round| round[..4] == expected.concat()), "{read:?}");
+}
+
+async fn accept_of_red(store: &Store, pod: &str) -> SubmissionId {
+    let drawn = draw(store).await;
+    let id = drawn.id.clone();
+    store.accept(NewSubmission { tenant: "red".to_owned(), ..new(drawn, pod) }).await.unwrap();
+    id
 }
 
 fn described(read: Result<Option<SubmissionDocument>, Error>) -> Result<(SubmissionId, Option<String>), &'static str> {
