@@ -198,19 +198,23 @@ impl Webhooks {
         let had_failed = due.is_failing || turn.had_failed;
         let served = async {
             self.store.begin_turn(id).await?;
-            let takes = self.serve(&due, had_failed).await;
-            // Also after an error: its deliveries are still pending.
-            self.store.end_turn(id, takes.as_ref().is_ok_and(|takes| !takes)).await?;
-            takes
+            self.serve(&due, had_failed).await
         };
-        match served.await {
-            Ok(true) => turn.ended_well(),
-            Ok(false) => drop(turn),
-            Err(error) => {
-                tracing::warn!(webhook = id, retry_in = ?RETRY, "serving a webhook failed: {}", error_chain(&error));
-                sleep(RETRY).await;
-                turn.ended_well();
-            }
+        let served = served.await;
+        let is_failing = matches!(served, Ok(false));
+        if let Err(error) = served {
+            tracing::warn!(webhook = id, retry_in = ?RETRY, "serving a webhook failed: {}", error_chain(&error));
+            sleep(RETRY).await;
+        }
+        // Also after an error, and until it is recorded: a webhook without a turn waits for the next look for such webhooks.
+        while let Err(error) = self.store.end_turn(id, is_failing).await {
+            tracing::warn!(webhook = id, retry_in = ?RETRY, "ending a turn of a webhook failed: {}", error_chain(&error));
+            sleep(RETRY).await;
+        }
+        if is_failing {
+            drop(turn);
+        } else {
+            turn.ended_well();
         }
         drop(place);
         ended.notify_one();

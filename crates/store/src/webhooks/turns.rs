@@ -50,7 +50,7 @@ macro_rules! with_queues {
 impl Store {
     /// Adds up to `limit` webhooks with pending deliveries that aren't waiting for a turn, in the order of their ids after `after`:
     /// those that were being served by a replica that died, or whose deliveries a release queued that knows no turns. Returns the last
-    /// id that was looked at; `None` if there is none.
+    /// id that was looked at; `None` if there are no others.
     pub async fn restore_turns(&self, after: &str, limit: u32) -> Result<Option<String>, Error> {
         let statement = sqlx::query_scalar(concat!(
             "WITH RECURSIVE waiting (webhook_id, nth) AS (
@@ -70,11 +70,11 @@ impl Store {
                  ON CONFLICT (webhook_id) DO UPDATE SET due_at = excluded.due_at
                      WHERE excluded.due_at < t.due_at AND NOT t.is_failing
              )
-             SELECT max(webhook_id) FROM waiting"
+             SELECT max(webhook_id) FROM waiting HAVING count(*) = $2"
         ))
         .bind(after)
         .bind(i64::from(limit))
-        .fetch_one(&self.patient);
+        .fetch_optional(&self.patient);
         within("looking for webhooks without a turn", statement).await
     }
 
