@@ -69,6 +69,23 @@ async fn a_failure_is_recorded_with_its_cause(pool: PgPool) {
     assert_eq!(site.world.events(&id).await.iter().filter(|state| *state == "FAILED").count(), 1);
 }
 
+#[sqlx::test]
+async fn a_write_that_fails_a_few_times_loses_no_log(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let refused = "CREATE SEQUENCE writes;
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER refused BEFORE INSERT ON kept_logs FOR EACH ROW EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refused).execute(&site.world.pool).await.unwrap();
+    let id = site.launch("echo done").await;
+    site.until(&id, DriverState::Finished).await;
+    eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().tail.ok_or("nothing is kept") }).await;
+    site.delete_pod().await;
+    assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "done\n".to_owned()));
+}
+
 /// Failures that were recorded without their cause, such as those of earlier releases.
 #[sqlx::test]
 async fn a_cause_that_is_only_in_the_archive_is_reported(pool: PgPool) {

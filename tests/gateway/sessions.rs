@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use sparkgate::{access::Role, service::Setup};
+use sparkgate_testing::wait::until;
 use sqlx::PgPool;
 
 use self::{
@@ -146,6 +147,51 @@ async fn requests_of_a_session_share_a_connection_and_a_slow_reader_stops_only_i
         assert_eq!(data.len(), (1 << 19) + ", executed".len());
     }
     assert_eq!(driver.accepted() - before, 2, "one for each session");
+}
+
+/// Its row is stored before its submission.
+#[sqlx::test]
+async fn a_session_whose_submission_can_not_be_stored_leaves_its_name_free(pool: PgPool) {
+    let place = Place::new(pool).await;
+    let refused =
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+        CREATE TRIGGER refused BEFORE INSERT ON submissions FOR EACH ROW EXECUTE FUNCTION refuse();
+        CREATE SEQUENCE removals;
+        CREATE FUNCTION refuse_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('removals') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+            RETURN OLD;
+        END $$;
+        CREATE TRIGGER refused BEFORE DELETE ON connect_sessions FOR EACH ROW EXECUTE FUNCTION refuse_twice()";
+    sqlx::raw_sql(refused).execute(&place.world.pool).await.unwrap();
+    let failed = open(&place, &place.key, &named("notebook")).await;
+    assert!(failed.status >= 500, "{failed:?}");
+    let left = async || {
+        let left = "SELECT count(*) FROM connect_sessions";
+        sqlx::query_scalar::<_, i64>(left).fetch_one(&place.world.pool).await.unwrap()
+    };
+    until("its row is removed", async || left().await == 0).await;
+    sqlx::raw_sql("DROP TRIGGER refused ON submissions").execute(&place.world.pool).await.unwrap();
+    let opened = open(&place, &place.key, &named("notebook")).await;
+    assert_eq!(opened.status, 201, "{}", opened.body);
+}
+
+#[sqlx::test]
+async fn a_use_whose_write_fails_at_first_is_recorded(pool: PgPool) {
+    let (place, driver) = (Place::new(pool).await, Driver::start().await);
+    let id = place.running(&driver).await;
+    let refused = "CREATE SEQUENCE uses;
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('uses') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER refused BEFORE UPDATE ON connect_sessions FOR EACH ROW EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refused).execute(&place.world.pool).await.unwrap();
+    assert_eq!(status(&place.call(&place.key, &id, "Config", b"").await).0, "0");
+    let used = async || {
+        let used = "SELECT used_at IS NOT NULL FROM connect_sessions WHERE submission_id = $1";
+        sqlx::query_scalar::<_, bool>(used).bind(&id).fetch_one(&place.world.pool).await.unwrap()
+    };
+    until("the use is recorded", used).await;
 }
 
 #[sqlx::test]

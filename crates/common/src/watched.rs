@@ -77,7 +77,8 @@ impl<T> Watched<T> {
         state.value = Arc::new(change(&state.value));
     }
 
-    /// Compares content with what was read last. Returns `None` if it is the same, otherwise the new value, or why it can't be used.
+    /// Compares content with what was read last. Returns `None` if nothing has changed, otherwise the new value, or why the content can't
+    /// be used. Content that can't be used is parsed again each time: files that it names may have changed.
     pub fn take<C: Content, E: Error + 'static>(
         &self,
         content: Result<C, E>,
@@ -85,20 +86,24 @@ impl<T> Watched<T> {
     ) -> Option<Result<Arc<T>, String>> {
         let seen = content.as_ref().map(Content::digest).map_err(|error| error_chain(error));
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if seen == state.seen {
+        let is_same = seen == state.seen;
+        if is_same && state.trouble.is_none() {
             return None;
         }
         state.seen = seen;
-        let parsed = content.and_then(parse);
-        file_read(self.metric, parsed.is_ok());
-        let taken = match parsed {
+        let taken = match content.and_then(parse) {
             Ok(value) => {
                 state.value = Arc::new(value);
                 Ok(state.value.clone())
             }
             Err(error) => Err(error_chain(&error)),
         };
-        state.trouble = taken.as_ref().err().cloned();
+        let trouble = taken.as_ref().err().cloned();
+        if is_same && trouble == state.trouble {
+            return None;
+        }
+        file_read(self.metric, taken.is_ok());
+        state.trouble = trouble;
         Some(taken)
     }
 }
@@ -123,5 +128,16 @@ mod tests {
         assert_eq!((take("x"), *watched.current(), watched.trouble().is_some()), (None, 1, true));
         assert_eq!(take("2"), Some(Ok(Arc::new(2))));
         assert_eq!((*watched.current(), watched.trouble()), (2, None));
+    }
+
+    #[test]
+    fn content_that_could_not_be_used_is_taken_once_what_it_names_has_changed() {
+        let watched = Watched::new("test", 1, &"1".to_owned());
+        let take = |named: &str| watched.take(Ok::<_, ParseIntError>("2".to_owned()), |_| named.parse());
+        assert!(take("x").is_some_and(|taken| taken.is_err()));
+        assert_eq!(take("x"), None);
+        assert!(take("").is_some_and(|taken| taken.is_err()), "another trouble is reported");
+        assert_eq!(take("2"), Some(Ok(Arc::new(2))));
+        assert_eq!((take("3"), *watched.current(), watched.trouble()), (None, 2, None));
     }
 }

@@ -29,11 +29,12 @@ use std::{
     time::Duration,
 };
 
+use backon::Retryable;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use sparkgate_cluster::Cluster;
-use sparkgate_common::{error::Error, tenant_slots::TenantSlots};
+use sparkgate_common::{error::Error, pauses::a_few_tries, tenant_slots::TenantSlots};
 use sparkgate_core::wakeups::Wakeups;
 use sparkgate_metrics::{metrics, text};
 use sparkgate_store::Store;
@@ -186,7 +187,8 @@ impl Connect {
         Ok(address)
     }
 
-    /// Records that a session is used, unless that was done lately.
+    /// Records that a session is used, unless that was done lately. A failure is tried again in the background: the session would end as
+    /// an idle one.
     async fn note_use(&self, id: &SubmissionId) {
         {
             let mut used = lock(&self.used);
@@ -196,9 +198,15 @@ impl Connect {
             }
             used.insert(id.clone(), Instant::now());
         }
-        if let Err(error) = self.store.note_connect_use(id).await {
-            tracing::debug!(submission = %id, %error, "the use of a session isn't recorded");
+        if self.store.note_connect_use(id).await.is_ok() {
+            return;
         }
+        let (store, id) = (self.store.clone(), id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = (|| store.note_connect_use(&id)).retry(a_few_tries()).await {
+                tracing::debug!(submission = %id, %error, "the use of a session isn't recorded");
+            }
+        });
     }
 }
 

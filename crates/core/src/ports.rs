@@ -9,7 +9,7 @@
 //! | `check` | before a number is allocated | reads only; also for a dry run |
 //! | `queue` | after the driver was built | reads only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
-//! | `detach` | after a commit that accepted nothing under this id | undoes `attach`; not called while the commit is in doubt |
+//! | `detach` | after a commit that accepted nothing under this id, or failed | undoes `attach`, and is repeated until that succeeds; not called while the commit is in doubt |
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored, but changes that it returns are. May create what starts no driver and is found by a sweep |
 //! | `withdraw` | under the claim, after the quota of the namespace had no room for the attempt | gives back what `resolve` took elsewhere, unless a pod of the attempt exists; the next try takes it again |
 //!
@@ -18,14 +18,18 @@
 //! What a feature keeps for submissions outlives some of them: a [`Sweep`] deletes what no submission refers to any more. One replica
 //! sweeps for all, under a lease.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::leadership::clock::DatabaseClock;
 use sparkgate_cluster::{Manifest, Overlay, OverlayError};
-use sparkgate_common::error::Error;
+use sparkgate_common::{
+    error::{Error, error_chain},
+    pauses::Pauses,
+};
 use sparkgate_policy::ApplicationSize;
 use sparkgate_requests::options::SubmissionOptions;
 use sparkgate_spark::{CreateSubmissionRequest, Refusal, SparkVersion};
@@ -172,7 +176,15 @@ pub struct Attachments(Vec<Arc<dyn Attachment>>);
 
 /// The attachments that stored something for a submission.
 #[must_use]
-pub struct Attached<'a>(Vec<&'a dyn Attachment>);
+pub struct Attached {
+    submission: SubmissionId,
+    by: Vec<Arc<dyn Attachment>>,
+}
+
+/// The first pause before what was attached to a refused submission is removed again, the longest one, and how many there are.
+const DETACH_PAUSE: Duration = Duration::from_millis(200);
+const DETACH_PAUSE_MAX: Duration = Duration::from_secs(10);
+const DETACH_TRIES: u32 = 20;
 
 impl Attachments {
     pub fn new(all: Vec<Arc<dyn Attachment>>) -> Self {
@@ -213,14 +225,13 @@ impl Attachments {
 
     /// # Errors
     /// The first. What the others stored is removed.
-    pub async fn attach(&self, id: &SubmissionId, proposed: &Proposed<'_>) -> Result<Attached<'_>, Error> {
-        let mut attached = Attached(Vec::new());
-        for one in self.each() {
+    pub async fn attach(&self, id: &SubmissionId, proposed: &Proposed<'_>) -> Result<Attached, Error> {
+        let mut attached = Attached { submission: id.clone(), by: Vec::new() };
+        for one in &self.0 {
             let Some(step) = one.attach(id, proposed) else { continue };
-            attached.0.push(one);
+            attached.by.push(one.clone());
             if let Err(error) = step.await {
-                // A sweep finds what is left.
-                let _ = attached.detach(id).await;
+                tokio::spawn(attached.detach());
                 return Err(error);
             }
         }
@@ -259,14 +270,37 @@ impl Attachments {
     }
 }
 
-impl Attached<'_> {
-    /// # Errors
-    /// The first; the others are removed nevertheless.
-    pub async fn detach(self, id: &SubmissionId) -> Result<(), Error> {
-        let mut detached = Ok(());
-        for step in self.0.into_iter().filter_map(|one| one.detach(id)) {
-            detached = detached.and(step.await);
+impl Attached {
+    /// Removes what was stored for a submission that isn't accepted. What can't be removed at once is tried again for some minutes in
+    /// the background: until then a name of a session is taken. After that a sweep finds it.
+    pub async fn detach(self) {
+        let mut left = self.tried().await;
+        if left.by.is_empty() {
+            return;
         }
-        detached
+        tokio::spawn(async move {
+            let mut pauses = Pauses::new(DETACH_PAUSE, DETACH_PAUSE_MAX);
+            for _ in 0..DETACH_TRIES {
+                sleep(pauses.next_pause()).await;
+                left = left.tried().await;
+                if left.by.is_empty() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Removes what can be removed, and returns the rest.
+    async fn tried(self) -> Self {
+        let Self { submission, by } = self;
+        let mut left = Vec::new();
+        for one in by {
+            let Some(step) = one.detach(&submission) else { continue };
+            if let Err(error) = step.await {
+                tracing::debug!(%submission, "removing what was stored for a refused submission failed: {}", error_chain(&error));
+                left.push(one);
+            }
+        }
+        Self { submission, by: left }
     }
 }

@@ -13,6 +13,8 @@ use sparkgate_submission::{State, engine::Row};
 
 /// How often all `Workload`s are looked at, whatever the watches report: pods end without a change of their `Workload`.
 const PERIOD: Duration = Duration::from_secs(5);
+/// When a launch whose `Workload` is gone is looked for again: by then it has written its pause.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// What is done about a `Workload`.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,6 +117,9 @@ impl Kueue {
             WorkloadNews::Gone(workload) => {
                 let row = self.store.row(&workload.submission).await?;
                 let Some((row, pod, uid)) = row.as_ref().and_then(|row| driver_of(&workload, row)) else {
+                    if row.is_some_and(|row| waits_for(&workload, &row)) {
+                        self.ask_again_soon(&workload);
+                    }
                     return Ok(());
                 };
                 // The watch may be behind: the Workload may exist again.
@@ -128,6 +133,20 @@ impl Kueue {
                 Ok(())
             }
         }
+    }
+
+    /// Lets a launch whose `Workload` was deleted ask for another one. If the launch deleted it itself, its pause may not be written yet.
+    fn ask_again_soon(&self, workload: &Workload) {
+        let (store, wakeups) = (self.store.clone(), self.wakeups.clone());
+        let (submission, attempt) = (workload.submission.clone(), workload.attempt);
+        tokio::spawn(async move {
+            for pause in [Duration::ZERO, SECOND_LOOK] {
+                sleep(pause).await;
+                if store.ask_again(&submission, attempt).await.is_ok_and(|asked| asked) {
+                    return wakeups.work_is_due();
+                }
+            }
+        });
     }
 
     /// Does what follows from the state of a `Workload` and that of its attempt.
@@ -219,6 +238,11 @@ fn driver_of<'a>(workload: &Workload, row: &'a Row) -> Option<(&'a Row, String, 
     let is_live = row.attempt == workload.attempt && !row.state.is_terminal();
     let (pod, uid) = row.pod.clone().zip(row.pod_uid.clone()).filter(|_| is_live)?;
     Some((row, pod, uid))
+}
+
+/// Returns whether a launch has created the `Workload`, and no pod yet.
+fn waits_for(workload: &Workload, row: &Row) -> bool {
+    row.attempt == workload.attempt && row.state == State::Launching && row.pod_uid.is_none()
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ mod end;
 
 use std::time::Duration;
 
+use backon::Retryable;
 use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
 use super::{DriverLogs, kept::cause_in};
 use sparkgate_cluster::{self, LogAnswer, LogOf, LogPart};
-use sparkgate_common::error::error_chain;
+use sparkgate_common::{error::error_chain, pauses::a_few_tries};
 use sparkgate_metrics::metrics;
 use sparkgate_store::LogEnd;
 use sparkgate_submission::{Outcome, PodEvent, State, SubmissionId};
@@ -106,7 +107,9 @@ impl DriverLogs {
     }
 
     async fn archive_last_part(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
-        let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
+        // The pod may go right after this.
+        let wanted = (|| self.store.log_to_keep(id, attempt, of.uid)).retry(a_few_tries());
+        let succeeded = match wanted.await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
             Err(error) => {
@@ -127,7 +130,8 @@ impl DriverLogs {
 
     async fn store_archive(&self, id: &SubmissionId, attempt: i32, log: Option<LogEnd>, events: &[PodEvent]) {
         let has_log = log.is_some();
-        match self.store.keep_log(id, attempt, log, events).await {
+        let kept = (|| self.store.keep_log(id, attempt, log.clone(), events)).retry(a_few_tries());
+        match kept.await {
             Ok(()) if has_log => count("stored"),
             Ok(()) => {}
             Err(error) => {

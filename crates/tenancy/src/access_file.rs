@@ -15,7 +15,7 @@ use sparkgate_access::{
 };
 use sparkgate_common::{
     error::error_chain,
-    watched::{Watched, time_to_look},
+    watched::{self, Content as _, Watched, time_to_look},
 };
 use sparkgate_requests::settings::Settings;
 use sparkgate_store::Store;
@@ -63,8 +63,10 @@ impl AccessFile {
     /// # Errors
     /// [`AccessError`].
     pub fn open(path: PathBuf, settings: Settings) -> Result<Self, AccessError> {
-        let content = read(&path)?;
-        let tenancy = Watched::new(METRIC, parse(&path, &content, &settings)?, &content);
+        let text = read(&path)?;
+        let tenancy = parse(&path, &text, &settings)?;
+        let content = Content { text, secret: secret_of(&tenancy) };
+        let tenancy = Watched::new(METRIC, tenancy, &content);
         Ok(Self { path: Some(path), tenancy, settings: RwLock::new(settings) })
     }
 
@@ -110,10 +112,12 @@ impl AccessFile {
         }
     }
 
-    /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.
+    /// Compares the file, and the secret of Spark's tokens that it names, with what was read last. A file that can't be used changes
+    /// nothing but the log and the readiness text.
     pub fn reload_if_changed(&self) {
         let Some(path) = &self.path else { return };
-        match self.tenancy.take(read(path), |content| parse(path, &content, &self.settings())) {
+        let content = read(path).map(|text| Content { text, secret: secret_of(&self.current()) });
+        match self.tenancy.take(content, |content| parse(path, &content.text, &self.settings())) {
             None => {}
             Some(Ok(_)) => tracing::info!(path = %path.display(), "access file reloaded"),
             Some(Err(trouble)) => {
@@ -121,6 +125,26 @@ impl AccessFile {
             }
         }
     }
+}
+
+/// What the access was read from.
+struct Content {
+    text: String,
+    /// What the file of the secret of Spark's tokens has.
+    secret: Option<String>,
+}
+
+impl watched::Content for Content {
+    fn digest(&self) -> [u8; 32] {
+        let Self { text, secret } = self;
+        format!("{text}\0{}", secret.as_deref().unwrap_or_default()).digest()
+    }
+}
+
+/// Returns what the file has that an access names for the secret of Spark's tokens. A file that can't be read has nothing.
+fn secret_of(tenancy: &Tenancy) -> Option<String> {
+    let jws = tenancy.access().authentication()?.spark_jws.as_ref()?;
+    fs::read_to_string(&jws.secret_file).ok()
 }
 
 fn read(path: &Path) -> Result<String, AccessError> {

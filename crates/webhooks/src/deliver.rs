@@ -137,10 +137,13 @@ impl Webhooks {
         more |= self.begin_turns(rounds).await?;
         let next = self.store.next_turn().await?;
         if rounds.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_UP) {
-            self.store.clean_up_webhooks(CLEANED_AT_ONCE).await?;
-            self.restore_turns(rounds).await?;
-            rounds.destinations.forget_unused();
             rounds.cleaned = Some(Instant::now());
+            rounds.destinations.forget_unused();
+            self.restore_turns(rounds).await?;
+            // Deliveries don't depend on it.
+            if let Err(error) = self.store.clean_up_webhooks(CLEANED_AT_ONCE).await {
+                tracing::warn!(retry_in = ?CLEAN_UP, "cleaning up deliveries of webhooks failed: {}", error_chain(&error));
+            }
         }
         Ok(if more { Duration::ZERO } else { next.map_or(POLL, |next| next.min(POLL)) })
     }

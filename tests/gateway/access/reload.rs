@@ -1,6 +1,6 @@
 //! The access file changes while the gateway runs.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use serde_json::json;
 use sparkgate::{
@@ -37,6 +37,37 @@ async fn a_changed_file_applies_to_later_requests_and_a_wrong_one_changes_nothin
     world.submit(&key, "crimson").await;
     // What was submitted before still belongs to the tenant.
     assert_eq!(world.get(&key, "/v1/submissions").await.json()["items"].as_array().unwrap().len(), 3);
+}
+
+/// As mounted secrets are, which Kubernetes updates one after the other.
+#[sqlx::test]
+async fn a_secret_that_comes_after_the_file_that_names_it_and_one_that_changes_are_read(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let access = &world.service.access;
+    let secret = tempfile::tempdir().unwrap();
+    let secret = secret.path().join("secret");
+    let path = secret.display();
+    let with_secret =
+        format!("authentication: {{sparkJws: {{secretFile: {path}}}}}\ntenants:\n  red: {{namespaces: [crimson]}}\n");
+    fs::write(world.file.path(), with_secret).unwrap();
+    access.reload_if_changed();
+    assert!(
+        access.trouble().is_some_and(|trouble| trouble.contains(&*secret.to_string_lossy())),
+        "{:?}",
+        access.trouble()
+    );
+
+    fs::write(&secret, "a".repeat(43)).unwrap();
+    access.reload_if_changed();
+    assert_eq!((access.trouble(), access.tenant_of("crimson")), (None, "red".to_owned()));
+    // The file of the secret is compared from here on.
+    access.reload_if_changed();
+    let before = access.current();
+    access.reload_if_changed();
+    assert!(Arc::ptr_eq(&before, &access.current()), "nothing has changed");
+    fs::write(&secret, "b".repeat(43)).unwrap();
+    access.reload_if_changed();
+    assert!(!Arc::ptr_eq(&before, &access.current()), "the other secret is read");
 }
 
 /// A later tenant of the same name is another one.

@@ -329,6 +329,28 @@ async fn two_replicas_share_sessions_and_one_of_them_renews(pool: PgPool) {
     }
 }
 
+/// The issuer takes each refresh token once.
+#[sqlx::test]
+async fn renewed_tokens_survive_a_write_that_fails_at_first(pool: PgPool) {
+    let (issuer, world) = both(pool).await;
+    let refused = "CREATE SEQUENCE writes;
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER refused BEFORE UPDATE ON browser_sessions FOR EACH ROW WHEN (NEW.sealed <> OLD.sealed) EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refused).execute(&world.pool).await.unwrap();
+    let mut browser = Jar::default();
+    browser.sign_in_briefly([&world, &world], &issuer).await;
+    while issuer.with(|issued| issued.renewals) == 0 {
+        assert_eq!(browser.open(&world, "/console/submissions").await.status, 200);
+    }
+    assert_eq!(browser.open(&world, "/console/submissions").await.status, 200);
+    assert_eq!(issuer.with(|issued| (issued.renewals, issued.reused)), (1, 0));
+    let writes: i64 = sqlx::query_scalar("SELECT last_value FROM writes").fetch_one(&world.pool).await.unwrap();
+    assert_eq!(writes, 3);
+}
+
 #[sqlx::test]
 async fn a_session_is_for_the_console_and_what_its_pages_read(pool: PgPool) {
     let (issuer, world) = both(pool).await;

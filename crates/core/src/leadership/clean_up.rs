@@ -70,7 +70,7 @@ impl Leadership {
     ///
     /// # Errors
     /// The database fails, or the cluster answers no call.
-    pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
+    pub async fn clean_up(self: &Arc<Self>, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
         let RowRound { settled, deleted } = self.row_round(*settings).await;
         let pods = self.pod_round(*settings).await;
         let (settled, (submissions, more), pods) = (settled?, deleted?, pods?);
@@ -82,7 +82,7 @@ impl Leadership {
         self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(settings)).await;
     }
 
-    async fn clean_up_rounds(&self, settings: CleanUpSettings) {
+    async fn clean_up_rounds(self: &Arc<Self>, settings: CleanUpSettings) {
         join(self.row_rounds(settings), self.pod_rounds(settings)).await;
     }
 
@@ -106,7 +106,7 @@ impl Leadership {
     }
 
     /// Deletes the pods of each namespace on its own: one that answers late delays no other.
-    async fn pod_rounds(&self, settings: CleanUpSettings) {
+    async fn pod_rounds(self: &Arc<Self>, settings: CleanUpSettings) {
         let mut pods = PodsUnderWay::new(self, settings.pod_age());
         loop {
             if let Err(error) = pods.begin_due().await {
@@ -159,7 +159,7 @@ impl Leadership {
     }
 
     /// Deletes the pods that are due, of all namespaces concurrently.
-    async fn pod_round(&self, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
+    async fn pod_round(self: &Arc<Self>, settings: CleanUpSettings) -> Result<CleanedUp, Error> {
         let mut pods = PodsUnderWay::new(self, settings.pod_age());
         let due = pods.begin_due().await?;
         let (mut done, mut unanswered) = (CleanedUp { more: due >= ROUND as usize, ..CleanedUp::default() }, None);

@@ -1,15 +1,13 @@
 //! Deletes the pods of drivers that ended long enough ago, those of each namespace on its own.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
-use futures::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, join_all},
-    stream::FuturesUnordered,
-};
+use futures::future::join_all;
+use tokio::task::{Id, JoinSet};
 
 use super::{Leadership, batch::ROUND};
 use sparkgate_cluster::{self, Manifest};
@@ -29,40 +27,43 @@ pub(super) struct Ended {
     pub(super) unanswered: Option<sparkgate_cluster::Error>,
 }
 
-/// The namespaces whose pods are being deleted, concurrently.
-pub(super) struct PodsUnderWay<'a> {
-    leadership: &'a Leadership,
+/// The namespaces whose pods are being deleted, each in a task of its own: one that waits for a statement goes on, whatever waits for
+/// its end. The tasks end with this.
+pub(super) struct PodsUnderWay {
+    leadership: Arc<Leadership>,
     /// How long a pod is kept after the end of its driver; `None` means forever.
     age: Option<Duration>,
-    tasks: FuturesUnordered<BoxFuture<'a, (String, Result<Ended, Error>)>>,
-    namespaces: HashSet<String>,
+    tasks: JoinSet<Result<Ended, Error>>,
+    namespaces: HashMap<Id, String>,
 }
 
-impl<'a> PodsUnderWay<'a> {
-    pub(super) fn new(leadership: &'a Leadership, age: Option<Duration>) -> Self {
-        Self { leadership, age, tasks: FuturesUnordered::new(), namespaces: HashSet::new() }
+impl PodsUnderWay {
+    pub(super) fn new(leadership: &Arc<Leadership>, age: Option<Duration>) -> Self {
+        Self { leadership: leadership.clone(), age, tasks: JoinSet::new(), namespaces: HashMap::new() }
     }
 
     /// Begins with the pods that are due in other namespaces than those under way. Returns how many there are.
     pub(super) async fn begin_due(&mut self) -> Result<usize, Error> {
-        let leadership = self.leadership;
         let mut begun = 0;
-        for (namespace, pods) in leadership.due_pods(self.age, &self.namespaces).await? {
+        for (namespace, pods) in self.leadership.due_pods(self.age, self.namespaces.values()).await? {
             begun += pods.len();
-            self.namespaces.insert(namespace.clone());
-            let task = async move {
-                let ended = leadership.delete_pods_of_namespace(&namespace, pods).await;
-                (namespace, ended)
-            };
-            self.tasks.push(task.boxed());
+            let (leadership, of) = (self.leadership.clone(), namespace.clone());
+            let task = self.tasks.spawn(async move { leadership.delete_pods_of_namespace(&of, pods).await });
+            self.namespaces.insert(task.id(), namespace);
         }
         Ok(begun)
     }
 
     /// Waits for the next namespace that has ended; `None` if none is under way. Dropping the future loses nothing.
     pub(super) async fn next_ended(&mut self) -> Option<Result<Ended, Error>> {
-        let (namespace, ended) = self.tasks.next().await?;
-        self.namespaces.remove(&namespace);
+        let (task, ended) = match self.tasks.join_next_with_id().await? {
+            Ok(ended) => ended,
+            Err(error) => {
+                let action = "deleting the ended pods of a namespace failed".to_owned();
+                (error.id(), Err(Error::Internal(action, error.into())))
+            }
+        };
+        self.namespaces.remove(&task);
         Some(ended)
     }
 }
@@ -73,12 +74,12 @@ impl Leadership {
     async fn due_pods(
         &self,
         age: Option<Duration>,
-        except: &HashSet<String>,
+        except: impl Iterator<Item = &String>,
     ) -> Result<BTreeMap<String, Vec<EndedPod>>, Error> {
         let mut due = BTreeMap::<_, Vec<_>>::new();
         let Some(age) = age else { return Ok(due) };
         let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(due) };
-        let except: Vec<_> = except.iter().cloned().chain(self.silent.paused()).collect();
+        let except: Vec<_> = except.cloned().chain(self.silent.paused()).collect();
         for pod in self.store.ended_pods(age, ROUND, &except, Some(until)).await? {
             due.entry(pod.namespace.clone()).or_default().push(pod);
         }

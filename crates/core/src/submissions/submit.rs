@@ -223,7 +223,6 @@ impl Submissions {
         };
         let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
         let attached = self.attachments.attach(&drawn.id, &proposed(caller, rules, prepared)).await?;
-        let id = drawn.id.clone();
         let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
         let new = NewSubmission {
             name: short(&prepared.request.app_name),
@@ -251,11 +250,14 @@ impl Submissions {
             sealed,
         };
         let wanted = prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
-        let accepted = self.store.accept(new).await?;
-        if !matches!(accepted, sparkgate_store::Accepted::New(_) | sparkgate_store::Accepted::InDoubt(..)) {
-            attached.detach(&id).await?;
+        let accepted = self.store.accept(new).await;
+        match &accepted {
+            Ok(sparkgate_store::Accepted::New(_) | sparkgate_store::Accepted::InDoubt(..)) => {}
+            Ok(_) => attached.detach().await,
+            // The database may be away, and the caller doesn't wait for it.
+            Err(_) => drop(tokio::spawn(attached.detach())),
         }
-        Ok(Tried { accepted, pod, wanted })
+        Ok(Tried { accepted: accepted?, pod, wanted })
     }
 
     /// Returns the user that the submission is recorded under: the one that the request names, else its caller; the gateway's own

@@ -26,7 +26,7 @@ const EARLIER: TimeDelta = TimeDelta::seconds(1);
 const AFTER_END: Duration = Duration::from_secs(10);
 /// Bytes after which a log that is being stored counts for the record of its submission.
 const COUNTED: u64 = 1 << 20;
-/// Tries to read what an ended container wrote, of which none brought anything new.
+/// Tries to read what an ended container wrote, of which none brought anything new. The pause doubles after each.
 const LAST_TRIES: u32 = 5;
 /// Tries to find the row of a pod: that of an executor is written after its first observation. The pause doubles after each.
 const CHECKS: u32 = 9;
@@ -79,8 +79,8 @@ impl Reading {
     /// Returns what the database knows of the pod. `None` if it isn't the recorded one: other clients may have put our labels on any pod.
     async fn target(&self) -> Option<LogTarget> {
         let Source { submission: id, attempt, executor, pod, uid } = &self.source;
-        let mut pauses = Pauses::new(CHECK_PAUSE, PAUSE_MAX);
-        for _ in 0..CHECKS {
+        let (mut pauses, mut checks) = (Pauses::new(CHECK_PAUSE, PAUSE_MAX), 0);
+        while checks < CHECKS {
             let found = {
                 let _one = self.parts.checks.acquire().await;
                 let all = self.parts.store.all();
@@ -91,7 +91,8 @@ impl Reading {
             };
             match found {
                 Ok(Some(target)) if target.pod_uid.as_ref() == Some(uid) && target.pod == *pod => return Some(target),
-                Ok(_) => {}
+                Ok(_) => checks += 1,
+                // The database is away for a while, which says nothing about the pod.
                 Err(error) => tracing::debug!(submission = %id, "{}", error_chain(&error)),
             }
             sleep(pauses.next_pause()).await;
@@ -136,6 +137,7 @@ impl Reading {
         let of = LogOf { namespace: &target.namespace, pod: &pod, uid: &uid };
         // Whether the last stream ended by itself.
         let (mut is_read, mut tries, mut position) = (false, 0, writer.lines.position());
+        let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
         let is_whole = loop {
             let has_ended = *self.stage.borrow_and_update() >= Stage::Gone;
             let since = writer.lines.told_until().and_then(|until| until.checked_sub_signed(EARLIER));
@@ -165,7 +167,11 @@ impl Reading {
             }
             let now = writer.lines.position();
             let is_more = has_ended && is_read && now != position;
-            tries = if has_ended && now == position { tries + 1 } else { 0 };
+            if has_ended && now == position {
+                tries += 1;
+            } else {
+                (tries, pauses) = (0, Pauses::new(PAUSE, PAUSE_MAX));
+            }
             position = now;
             if tries >= LAST_TRIES {
                 tracing::warn!(%submission, pod, "the end of a log is not stored: its node doesn't return it");
@@ -173,8 +179,8 @@ impl Reading {
             }
             let is_news = !has_ended && *self.stage.borrow() >= Stage::Gone;
             if !is_news && !is_more {
-                // The end may be observed in a moment.
-                let _ = timeout(PAUSE, self.stage.changed()).await;
+                // The end may be observed in a moment. An API server that restarts takes longer.
+                let _ = timeout(if has_ended { pauses.next_pause() } else { PAUSE }, self.stage.changed()).await;
             }
         };
         writer.finish();

@@ -110,11 +110,11 @@ impl Launch {
             }
             (Effect::CreateBeside(done, driver), EffectResult::Done) => self.beside(done + 1, driver.uid.clone()),
             (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
-            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) if self.adopted.is_some() => {
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) if self.adopted.is_some() => {
                 self.let_go()
             }
             // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
-            // written, the pod isn't ours to delete.
+            // written, the claim is another's, and so is the pod: ours neither to delete nor to let go.
             (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),

@@ -418,10 +418,15 @@ fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again()
         run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), recorded(), moved()]));
     assert!(matches!(asked[5], Effect::Advance(StateChange::Running, _)), "{asked:?}");
     let ended = observed(Phase::Succeeded, exit(0));
-    let asked =
-        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(ended), recorded(), moved(), moved()]));
+    let asked = run(
+        Launch::begin(ROUND_POD),
+        before.clone().into_iter().chain([found(ended.clone()), recorded(), moved(), moved()]),
+    );
     assert_eq!(ends(&asked[5]), Some(State::Finished), "{asked:?}");
     assert_eq!(asked[6], Effect::RemoveFinalizer("u".to_owned()), "it isn't deleted");
+    let claim_lost = [found(ended), recorded(), moved(), EffectResult::Moved(false)];
+    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain(claim_lost));
+    assert_eq!(asked[6], Effect::Settle(Settled::Done), "the finalizer holds an end that isn't recorded");
 
     let evicted = PodObservation { reason: Some("Evicted".to_owned()), ..observed(Phase::Failed, Container::Absent) };
     let answers = [found(evicted), recorded(), EffectResult::Done, moved(), moved()];

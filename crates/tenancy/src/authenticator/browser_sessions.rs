@@ -6,6 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use backon::Retryable;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use ring::{
@@ -26,7 +27,7 @@ use super::{
     oidc::Issuers,
 };
 use sparkgate_access::{Authentication, OidcIssuer, Principal, Provider};
-use sparkgate_common::{detached::detached, error::error_chain};
+use sparkgate_common::{detached::detached, error::error_chain, pauses::a_few_tries};
 use sparkgate_store::{self, BrowserSession, BrowserSessionId, Store};
 
 /// How long a renewal is left to the replica that began it.
@@ -237,25 +238,41 @@ impl BrowserSessions {
         issuer: &OidcIssuer,
     ) -> Result<(), Unauthenticated> {
         let id = secret.id();
-        let renewed = match renewed(tokens, session, issuers, issuer).await {
-            Ok(tokens) => secret
-                .seal(&tokens)
-                .map_err(|Unspecified| Unauthenticated::Unavailable("the gateway has no random numbers".to_owned())),
-            Err(Unauthenticated::Missing) => {
+        let (tokens, renewed) = match renewed(tokens, session, issuers, issuer).await {
+            Ok(tokens) => (Some(tokens), Ok(())),
+            Err(NotRenewed { why: Unauthenticated::Missing, .. }) => {
                 tracing::info!(principal = session.principal, "session of a browser ended by its issuer");
                 self.store.end_browser_session(&id, None).await.map_err(unavailable)?;
                 return Err(Unauthenticated::Missing);
             }
-            Err(why) => Err(why),
+            Err(NotRenewed { tokens, why }) => (tokens, Err(why)),
         };
-        let sealed = renewed.as_ref().ok().map(Vec::as_slice);
-        self.store.renew_browser_session(&id, session.renewals, sealed).await.map_err(unavailable)?;
-        renewed.map(drop)
+        let sealed = tokens.map(|tokens| secret.seal(&tokens)).transpose();
+        let sealed = sealed
+            .map_err(|Unspecified| Unauthenticated::Unavailable("the gateway has no random numbers".to_owned()))?;
+        // The issuer may accept the previous refresh token no more: without this write the session would end.
+        let written =
+            (|| self.store.renew_browser_session(&id, session.renewals, sealed.as_deref())).retry(a_few_tries());
+        written.await.map_err(unavailable)?;
+        renewed
     }
 
     /// Returns whether a session still lasts. While the database doesn't answer, it does.
     pub(super) async fn lasts(&self, id: &BrowserSessionId) -> bool {
         self.store.browser_session(id, false).await.map_or(true, |session| session.is_some())
+    }
+}
+
+/// Why a session has no new tokens.
+struct NotRenewed {
+    /// Its tokens with another refresh token, if the issuer has granted one.
+    tokens: Option<Tokens>,
+    why: Unauthenticated,
+}
+
+impl From<Unauthenticated> for NotRenewed {
+    fn from(why: Unauthenticated) -> Self {
+        Self { tokens: None, why }
     }
 }
 
@@ -265,8 +282,10 @@ async fn renewed(
     session: &BrowserSession,
     issuers: &Issuers,
     issuer: &OidcIssuer,
-) -> Result<Tokens, Unauthenticated> {
-    let (Some(console), Some(refresh)) = (&issuer.console, old.refresh) else { return Err(Unauthenticated::Missing) };
+) -> Result<Tokens, NotRenewed> {
+    let (Some(console), Some(refresh)) = (&issuer.console, old.refresh) else {
+        return Err(Unauthenticated::Missing.into());
+    };
     let away = || Unauthenticated::Unavailable(format!("the issuer {} can't renew the sign-in", issuer.issuer));
     let endpoints = issuers.endpoints(issuer).await.ok_or_else(away)?;
     let grant = [("grant_type", "refresh_token"), ("refresh_token", refresh.as_str())];
@@ -277,11 +296,19 @@ async fn renewed(
             away()
         }
     })?;
-    let (mut tokens, principal) = Tokens::accepted(issuers, issuer, granted).await?;
     // An issuer may leave out what stays as it is.
-    tokens.refresh = tokens.refresh.or(Some(refresh));
+    let refresh = granted.refresh_token.clone().or(Some(refresh));
+    let (mut tokens, principal) = match Tokens::accepted(issuers, issuer, granted).await {
+        Ok(accepted) => accepted,
+        // Its keys may not be known at the moment.
+        Err(why) => {
+            let tokens = Tokens { bearer: old.bearer, ends: old.ends, id_token: old.id_token, refresh };
+            return Err(NotRenewed { tokens: Some(tokens), why });
+        }
+    };
+    tokens.refresh = refresh;
     tokens.id_token = tokens.id_token.or(old.id_token);
-    if principal.subject() == session.principal { Ok(tokens) } else { Err(Unauthenticated::Missing) }
+    if principal.subject() == session.principal { Ok(tokens) } else { Err(Unauthenticated::Missing.into()) }
 }
 
 /// Returns whether a session began with an API key.
