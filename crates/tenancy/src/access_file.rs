@@ -15,7 +15,7 @@ use sparkgate_access::{
 };
 use sparkgate_common::{
     error::error_chain,
-    watched::{self, Content as _, Watched, time_to_look},
+    watched::{self, Watched, time_to_look},
 };
 use sparkgate_requests::settings::Settings;
 use sparkgate_store::Store;

@@ -57,7 +57,7 @@ async fn a_secret_that_comes_after_the_file_that_names_it_and_one_that_changes_a
         access.trouble()
     );
 
-    fs::write(&secret, "a".repeat(43)).unwrap();
+    fs::write(&secret, "a".repeat(44)).unwrap();
     access.reload_if_changed();
     assert_eq!((access.trouble(), access.tenant_of("crimson")), (None, "red".to_owned()));
     // The file of the secret is compared from here on.
@@ -65,7 +65,7 @@ async fn a_secret_that_comes_after_the_file_that_names_it_and_one_that_changes_a
     let before = access.current();
     access.reload_if_changed();
     assert!(Arc::ptr_eq(&before, &access.current()), "nothing has changed");
-    fs::write(&secret, "b".repeat(43)).unwrap();
+    fs::write(&secret, "b".repeat(44)).unwrap();
     access.reload_if_changed();
     assert!(!Arc::ptr_eq(&before, &access.current()), "the other secret is read");
 }
