@@ -66,6 +66,8 @@ pub(crate) enum Seeded {
     AnyAttemptMoves,
     /// A submission that is being killed is retried.
     RetriesAKill,
+    /// A write of a state that changed nothing counts as done.
+    RefusalIsDone,
 }
 
 impl Bounds {
@@ -112,6 +114,7 @@ impl Seeded {
             Self::LostReplyIsRefusal | Self::LostReplyIsAbsence | Self::ForgetsThePod | Self::AnyStateMoves => {
                 faults(1)
             }
+            Self::RefusalIsDone => Bounds { kills: 1, ..faults(2) },
             Self::BelievesLabels => Bounds { outsiders: true, ..faults(1) },
             Self::NoEpoch | Self::RenewsWhatItResigned => faults(2),
             Self::AnyAttemptMoves => Bounds { attempts: 2, ..faults(2) },

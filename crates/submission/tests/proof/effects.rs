@@ -84,7 +84,10 @@ impl Gateway {
                 }
                 Reply::Done
             }
-            Ask::Advance(change, uid) => Reply::Moved(self.advance(world, Move { attempt, claim, change, uid })),
+            Ask::Advance(change, uid) => {
+                let moved = self.advance(world, Move { attempt, claim, change, uid });
+                Reply::Moved(moved || self.has(Seeded::RefusalIsDone))
+            }
             Ask::NoteWaiting | Ask::Settle { .. } => Reply::Done,
         }
     }

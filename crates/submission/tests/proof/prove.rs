@@ -27,9 +27,9 @@ struct Arguments {
     /// The most faults of a history, of any kinds. The other bounds are those of `docs/internals/proof.md`.
     #[arg(long)]
     faults: Option<u8>,
-    /// Check only the bounds of this number, as they are printed.
-    #[arg(long)]
-    only: Option<usize>,
+    /// Check only the bounds of these numbers, as they are printed, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<usize>,
     /// Seed this error into the gateway, and print the shortest way to a broken invariant.
     #[arg(long)]
     seed: Option<Seeded>,
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         return if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     for (number, bounds) in (1..).zip(Bounds::of_make_prove(arguments.faults)) {
-        if arguments.only.is_none_or(|only| only == number) {
+        if arguments.only.is_empty() || arguments.only.contains(&number) {
             let report = check(bounds, None, arguments.threads);
             is_clean &= report.found.is_none();
             println!("{number}. {report}");

@@ -345,7 +345,7 @@ impl Gateway {
         let was_killed = world.truth.killed.take().is_some();
         world.truth.was_restored = true;
         for (driver, names) in world.truth.drivers.iter_mut().zip(world.cluster.names) {
-            driver.recorded = None;
+            driver.was_forgotten |= driver.recorded.take().is_some();
             driver.was_deleted |= was_killed;
             // Nothing is left that tells of it.
             if names.pod.is_none() {

@@ -27,6 +27,8 @@ pub(crate) struct Driver {
     pub(crate) was_displaced: bool,
     /// The end that is recorded.
     pub(crate) recorded: Option<End>,
+    /// A restore forgot its recorded end. Its finalizer may be removed by a request that was sent before.
+    pub(crate) was_forgotten: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -165,7 +167,7 @@ impl World {
     pub(crate) fn check_finalizer(&mut self, name: u8, uid: Uid) {
         let held = self.cluster.pod(name, uid).is_some_and(|pod| pod.finalizer);
         let is_live = self.row.is_some_and(|row| row.attempt == name && row.uid == uid && !row.state.is_terminal());
-        if held && is_live {
+        if held && is_live && !self.truth.driver(name).was_forgotten {
             self.truth.breaks(Invariant::CommitBeforeFinalizer);
         }
     }
