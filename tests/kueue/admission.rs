@@ -1,5 +1,6 @@
 //! What Kueue admits, holds and never admits.
 
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
@@ -72,6 +73,37 @@ async fn an_attempt_waits_for_the_quota_that_another_one_has(pool: PgPool) {
     world.until(&first, 1, "FINISHED").await;
     world.until(&second, 1, "PENDING").await;
     assert_eq!(world.row(&second).await.2, None, "it waits no more");
+}
+
+/// Its pause is made so long that nothing else ends it.
+#[sqlx::test]
+async fn a_launch_whose_workload_was_deleted_asks_for_another(pool: PgPool) {
+    let world = World::new(pool, 2).await;
+    let first = world.submit(1).await;
+    world.until(&first, 1, "PENDING").await;
+    let second = world.submit(1).await;
+    world.until_waiting(&second, "WaitingForQuota").await;
+    let pause = "UPDATE submissions SET not_before = clock_timestamp() + interval '1 day' WHERE id = $1 AND state = 'LAUNCHING'";
+    sqlx::query(pause).bind(second.as_str()).execute(&world.pool).await.unwrap();
+    let of_second = async || {
+        let workloads = world.workloads().await.into_iter();
+        workloads
+            .filter(|workload| workload["metadata"]["labels"]["sparkgate.dev/submission-id"] == second.to_string())
+            .map(|workload| {
+                let text = |field: &str| workload["metadata"][field].as_str().unwrap().to_owned();
+                (text("name"), text("uid"))
+            })
+            .next()
+    };
+    let (name, uid) = of_second().await.unwrap();
+    world.workload_api().delete(&name, &DeleteParams::default()).await.unwrap();
+    world
+        .until_so("there is another Workload", async || match of_second().await {
+            Some((_, other)) if other != uid => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    world.until_waiting(&second, "WaitingForQuota").await;
 }
 
 #[sqlx::test]
