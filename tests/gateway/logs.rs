@@ -74,7 +74,7 @@ async fn a_write_that_fails_a_few_times_loses_no_log(pool: PgPool) {
     let site = Site::new(pool).await;
     let refused = "CREATE SEQUENCE writes;
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused' USING ERRCODE = '53000'; END IF;
             RETURN NEW;
         END $$;
         CREATE TRIGGER refused BEFORE INSERT ON kept_logs FOR EACH ROW EXECUTE FUNCTION refuse()";
@@ -84,6 +84,20 @@ async fn a_write_that_fails_a_few_times_loses_no_log(pool: PgPool) {
     eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().tail.ok_or("nothing is kept") }).await;
     site.delete_pod().await;
     assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "done\n".to_owned()));
+}
+
+#[sqlx::test]
+async fn a_cause_is_recorded_although_its_log_can_not_be_stored(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let refused = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER refused BEFORE INSERT ON kept_logs FOR EACH ROW EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refused).execute(&site.world.pool).await.unwrap();
+    let id = site.launch("echo 'ValueError: no such column: x'; exit 1").await;
+    site.until(&id, DriverState::Failed).await;
+    let of_event = "SELECT message FROM submission_events WHERE state = 'FAILED'";
+    let message: String = sqlx::query_scalar(of_event).fetch_one(&site.world.pool).await.unwrap();
+    assert!(message.contains("no such column"), "{message}");
 }
 
 /// Failures that were recorded without their cause, such as those of earlier releases.

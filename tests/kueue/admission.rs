@@ -75,7 +75,7 @@ async fn an_attempt_waits_for_the_quota_that_another_one_has(pool: PgPool) {
     assert_eq!(world.row(&second).await.2, None, "it waits no more");
 }
 
-/// Its pause is made so long that nothing else ends it.
+/// Its pause is made longer than the test. One of more than a quarter of an hour wouldn't be believed.
 #[sqlx::test]
 async fn a_launch_whose_workload_was_deleted_asks_for_another(pool: PgPool) {
     let world = World::new(pool, 2).await;
@@ -83,7 +83,7 @@ async fn a_launch_whose_workload_was_deleted_asks_for_another(pool: PgPool) {
     world.until(&first, 1, "PENDING").await;
     let second = world.submit(1).await;
     world.until_waiting(&second, "WaitingForQuota").await;
-    let pause = "UPDATE submissions SET not_before = clock_timestamp() + interval '1 day' WHERE id = $1 AND state = 'LAUNCHING'";
+    let pause = "UPDATE submissions SET not_before = clock_timestamp() + interval '14 minutes' WHERE id = $1 AND state = 'LAUNCHING'";
     sqlx::query(pause).bind(second.as_str()).execute(&world.pool).await.unwrap();
     let of_second = async || {
         let workloads = world.workloads().await.into_iter();

@@ -19,7 +19,7 @@ impl Pauses {
     }
 }
 
-/// The tries of a call that is repeated for a few seconds, because nothing else would repeat it: for [`backon::Retryable`].
+/// The tries of a call that nothing else would repeat, for [`backon::Retryable`]: six, with pauses of five seconds in all.
 pub fn a_few_tries() -> ExponentialBuilder {
     let (first, longest) = (Duration::from_millis(200), Duration::from_secs(2));
     ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest).with_max_times(5)

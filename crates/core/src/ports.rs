@@ -9,7 +9,7 @@
 //! | `check` | before a number is allocated | reads only; also for a dry run |
 //! | `queue` | after the driver was built | reads only; also for a dry run. The columns of the queue are part of the commit that accepts the submission |
 //! | `attach` | right before the commit that accepts the submission | may write what refers to the id; a crash may follow at once, so a sweep finds what no submission refers to |
-//! | `detach` | after a commit that accepted nothing under this id, or failed | undoes `attach`, and is repeated until that succeeds; not called while the commit is in doubt |
+//! | `detach` | after a commit that accepted nothing under this id, or failed | undoes `attach`. A failure is tried again for some minutes; then a sweep finds what is left. Not called while the commit is in doubt |
 //! | `resolve` | under the claim, before anything of the attempt is created | may change the objects, in the same way at each try, but for their names; the result isn't stored, but changes that it returns are. May create what starts no driver and is found by a sweep |
 //! | `withdraw` | under the claim, after the quota of the namespace had no room for the attempt | gives back what `resolve` took elsewhere, unless a pod of the attempt exists; the next try takes it again |
 //!
@@ -22,7 +22,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use serde::Serialize;
-use tokio::time::sleep;
+use tokio::{sync::Semaphore, time::sleep};
 
 use crate::leadership::clock::DatabaseClock;
 use sparkgate_cluster::{Manifest, Overlay, OverlayError};
@@ -172,27 +172,34 @@ impl From<OverlayError> for NoLaunch {
 }
 
 /// The attachments of a service, in their order.
-pub struct Attachments(Vec<Arc<dyn Attachment>>);
+pub struct Attachments {
+    all: Vec<Arc<dyn Attachment>>,
+    /// For those of refused submissions that are removed in the background.
+    late: Arc<Semaphore>,
+}
 
 /// The attachments that stored something for a submission.
 #[must_use]
 pub struct Attached {
     submission: SubmissionId,
     by: Vec<Arc<dyn Attachment>>,
+    late: Arc<Semaphore>,
 }
 
 /// The first pause before what was attached to a refused submission is removed again, the longest one, and how many there are.
 const DETACH_PAUSE: Duration = Duration::from_millis(200);
 const DETACH_PAUSE_MAX: Duration = Duration::from_secs(10);
 const DETACH_TRIES: u32 = 20;
+/// Removals in the background at a time: they share their connections with requests.
+const LATE_DETACHES: usize = 2;
 
 impl Attachments {
     pub fn new(all: Vec<Arc<dyn Attachment>>) -> Self {
-        Self(all)
+        Self { all, late: Arc::new(Semaphore::new(LATE_DETACHES)) }
     }
 
     fn each(&self) -> impl Iterator<Item = &dyn Attachment> {
-        self.0.iter().map(|one| &**one)
+        self.all.iter().map(|one| &**one)
     }
 
     /// # Errors
@@ -226,8 +233,8 @@ impl Attachments {
     /// # Errors
     /// The first. What the others stored is removed.
     pub async fn attach(&self, id: &SubmissionId, proposed: &Proposed<'_>) -> Result<Attached, Error> {
-        let mut attached = Attached { submission: id.clone(), by: Vec::new() };
-        for one in &self.0 {
+        let mut attached = Attached { submission: id.clone(), by: Vec::new(), late: self.late.clone() };
+        for one in &self.all {
             let Some(step) = one.attach(id, proposed) else { continue };
             attached.by.push(one.clone());
             if let Err(error) = step.await {
@@ -282,6 +289,8 @@ impl Attached {
             let mut pauses = Pauses::new(DETACH_PAUSE, DETACH_PAUSE_MAX);
             for _ in 0..DETACH_TRIES {
                 sleep(pauses.next_pause()).await;
+                let late = left.late.clone();
+                let Ok(_one) = late.acquire().await else { return };
                 left = left.tried().await;
                 if left.by.is_empty() {
                     return;
@@ -292,7 +301,7 @@ impl Attached {
 
     /// Removes what can be removed, and returns the rest.
     async fn tried(self) -> Self {
-        let Self { submission, by } = self;
+        let Self { submission, by, late } = self;
         let mut left = Vec::new();
         for one in by {
             let Some(step) = one.detach(&submission) else { continue };
@@ -301,6 +310,6 @@ impl Attached {
                 left.push(one);
             }
         }
-        Self { submission, by: left }
+        Self { submission, by: left, late }
     }
 }

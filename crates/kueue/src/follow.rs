@@ -1,6 +1,10 @@
 //! What follows from Kueue's decisions and from the ends of attempts. One replica does it for all.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
 
 use chrono::Utc;
 use futures::{StreamExt, stream::select_all};
@@ -15,6 +19,8 @@ use sparkgate_submission::{State, engine::Row};
 const PERIOD: Duration = Duration::from_secs(5);
 /// When a launch whose `Workload` is gone is looked for again: by then it has written its pause.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// How often a launch is asked for another `Workload` at most.
+const SELDOM: Duration = Duration::from_secs(10);
 
 /// What is done about a `Workload`.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,8 +141,16 @@ impl Kueue {
         }
     }
 
-    /// Lets a launch whose `Workload` was deleted ask for another one. If the launch deleted it itself, its pause may not be written yet.
+    /// Lets a launch whose `Workload` was deleted ask for another one. If the launch deleted it itself, its pause may not be written yet. A
+    /// client that deletes each one is waited for as long as the pause is.
     fn ask_again_soon(&self, workload: &Workload) {
+        {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.retain(|_, at| at.elapsed() < SELDOM);
+            if asked.insert(workload.submission.clone(), Instant::now()).is_some() {
+                return;
+            }
+        }
         let (store, wakeups) = (self.store.clone(), self.wakeups.clone());
         let (submission, attempt) = (workload.submission.clone(), workload.attempt);
         tokio::spawn(async move {

@@ -7,7 +7,7 @@
 //!
 //! A `Workload` starts no driver: an attempt is launched only under its claim, which reads the `Workload` again. So one that is created
 //! too late, or twice, or is lost, costs time or quota and never a second driver. `follow` works by what it finds in the cluster and in
-//! the database, and keeps nothing.
+//! the database, and remembers nothing that matters.
 //!
 //! A queue of the access file names its queue of Kueue, and so does the setting for all other submissions of a namespace. The file changes
 //! while the gateway runs, so each launch and each round asks it again.
@@ -16,8 +16,9 @@ mod follow;
 mod launch;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex},
+    time::Instant,
 };
 
 use futures::{FutureExt, future::BoxFuture};
@@ -31,6 +32,7 @@ use sparkgate_core::{
     wakeups::Wakeups,
 };
 use sparkgate_store::Store;
+use sparkgate_submission::SubmissionId;
 use sparkgate_tenancy::access_file::AccessFile;
 
 /// The queues of Kueue that the setting names, by namespace.
@@ -45,6 +47,8 @@ pub struct Kueue {
     queues: KueueQueues,
     /// Kueue's API, once the API server has said that it serves it.
     api: RwLock<Option<KueueApi>>,
+    /// When launches were lately asked to create another `Workload`, because theirs was deleted.
+    asked: Mutex<HashMap<SubmissionId, Instant>>,
 }
 
 impl Kueue {
@@ -56,7 +60,7 @@ impl Kueue {
         wakeups: Arc<Wakeups>,
         queues: KueueQueues,
     ) -> Self {
-        Self { store, cluster, access, wakeups, queues, api: RwLock::default() }
+        Self { store, cluster, access, wakeups, queues, api: RwLock::default(), asked: Mutex::default() }
     }
 
     /// Returns the queue of Kueue of an attempt: the one that its own queue names, or that of its namespace.

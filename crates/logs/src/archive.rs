@@ -31,6 +31,8 @@ const BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a driver that took too long counts as being archived: a namespace whose nodes don't answer delays the observations of
 /// others only rarely.
 const LATE: Duration = Duration::from_secs(30);
+/// Timeout of a statement, with all retries.
+const WRITE: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -40,6 +42,30 @@ fn count(result: &'static str) {
 
 fn archive_span() -> Span {
     Span::child("archive log", SpanKind::Internal, || [])
+}
+
+fn note_archived(id: &SubmissionId, has_log: bool, kept: Result<(), String>) {
+    match kept {
+        Ok(()) if has_log => count("stored"),
+        Ok(()) => {}
+        Err(why) => {
+            count("failed");
+            tracing::warn!(submission = %id, "the driver log isn't archived: {why}");
+        }
+    }
+}
+
+/// Returns the result of a statement with all its tries, or why there is none.
+async fn in_time<T>(call: impl Future<Output = Result<T, sparkgate_store::Error>>) -> Result<T, String> {
+    match timeout(WRITE, call).await {
+        Ok(result) => result.map_err(|error| error_chain(&error)),
+        Err(_) => Err(format!("the database doesn't answer within {WRITE:?}")),
+    }
+}
+
+/// Returns whether the database is away, in which nothing else goes on either. For other errors the pod doesn't wait.
+fn is_outage(error: &sparkgate_store::Error) -> bool {
+    error.is_outage()
 }
 
 impl DriverLogs {
@@ -93,7 +119,9 @@ impl DriverLogs {
         // A signal, or a reason of Kubernetes, says more than what the application happened to write last.
         let exited = outcome.reason.as_deref() == Some("Error") && outcome.exit_code.is_some_and(|code| code < 126);
         let cause = log.as_ref().and_then(|log| cause_in(log, exited));
-        self.store_archive(id, attempt, log, &events).await;
+        let has_log = log.is_some();
+        // If that fails, it is archived after the commit: the cause doesn't wait.
+        note_archived(id, has_log, in_time(self.store.keep_log(id, attempt, log, &events)).await);
         cause
     }
 
@@ -107,15 +135,11 @@ impl DriverLogs {
     }
 
     async fn archive_last_part(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
-        // The pod may go right after this.
-        let wanted = (|| self.store.log_to_keep(id, attempt, of.uid)).retry(a_few_tries());
-        let succeeded = match wanted.await {
+        let wanted = (|| self.store.log_to_keep(id, attempt, of.uid)).retry(a_few_tries()).when(is_outage);
+        let succeeded = match in_time(wanted).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
-            Err(error) => {
-                count("failed");
-                return tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
-            }
+            Err(why) => return note_archived(id, false, Err(why)),
         };
         let events = async {
             // Events of a successful driver aren't needed.
@@ -125,20 +149,9 @@ impl DriverLogs {
         if log.is_none() && events.is_empty() {
             return;
         }
-        self.store_archive(id, attempt, log, &events).await;
-    }
-
-    async fn store_archive(&self, id: &SubmissionId, attempt: i32, log: Option<LogEnd>, events: &[PodEvent]) {
-        let has_log = log.is_some();
-        let kept = (|| self.store.keep_log(id, attempt, log.clone(), events)).retry(a_few_tries());
-        match kept.await {
-            Ok(()) if has_log => count("stored"),
-            Ok(()) => {}
-            Err(error) => {
-                count("failed");
-                tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
-            }
-        }
+        // The pod may go right after this.
+        let kept = (|| self.store.keep_log(id, attempt, log.clone(), &events)).retry(a_few_tries()).when(is_outage);
+        note_archived(id, log.is_some(), in_time(kept).await);
     }
 
     async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {

@@ -47,6 +47,11 @@ impl Error {
         }
     }
 
+    /// Returns whether all statements fail like this one: the same one may succeed in a moment. Not if other transactions hold its rows.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::InDoubt { .. }) && !self.is_contention()
+    }
+
     /// Returns whether the server cancelled the statement because it took too long: one with fewer rows may succeed.
     pub fn is_timeout(&self) -> bool {
         let Self::Unavailable { source, .. } = self else { return false };

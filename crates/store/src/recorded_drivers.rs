@@ -27,8 +27,8 @@ pub struct RecentEnd {
 }
 
 impl Store {
-    /// Returns the pods of up to `limit` submissions of a namespace, or of all, that ended in the last `age`, the latest first. Pods that
-    /// were deleted by the clean-up aren't among them.
+    /// Returns the pods of up to `limit` attempts of a namespace, or of all, that ended in the last `age`, the latest first. Pods that were
+    /// deleted by the clean-up aren't among them.
     pub async fn recent_ends(
         &self,
         namespace: Option<&str>,
@@ -36,10 +36,19 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<RecentEnd>, Error> {
         let statement = sqlx::query_as(
-            "SELECT namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid FROM submissions
-             WHERE finished_at > now() - make_interval(secs => $2) AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL
-               AND ($1::text IS NULL OR namespace = $1)
-             ORDER BY finished_at DESC LIMIT $3",
+            "SELECT namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid FROM (
+                 (SELECT namespace, names, pod_uid, finished_at FROM submissions
+                  WHERE finished_at > now() - make_interval(secs => $2) AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL
+                    AND ($1::text IS NULL OR namespace = $1)
+                  ORDER BY finished_at DESC LIMIT $3)
+                 UNION ALL
+                 -- Attempts that another one followed.
+                 (SELECT s.namespace, a.names, a.pod_uid, a.finished_at
+                  FROM attempts a JOIN submissions s ON s.id = a.submission_id
+                  WHERE a.finished_at > now() - make_interval(secs => $2) AND a.pod_uid IS NOT NULL AND a.pod_deleted_at IS NULL
+                    AND ($1::text IS NULL OR s.namespace = $1)
+                  ORDER BY a.finished_at DESC LIMIT $3)
+             ) AS ended ORDER BY finished_at DESC LIMIT $3",
         )
         .bind(namespace)
         .bind(age.as_secs_f64())

@@ -139,9 +139,10 @@ impl Webhooks {
         if rounds.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_UP) {
             rounds.cleaned = Some(Instant::now());
             rounds.destinations.forget_unused();
-            self.restore_turns(rounds).await?;
-            // Deliveries don't depend on it.
-            if let Err(error) = self.store.clean_up_webhooks(CLEANED_AT_ONCE).await {
+            let restored = self.restore_turns(rounds).await.map(drop);
+            let cleaned = self.store.clean_up_webhooks(CLEANED_AT_ONCE).await.map(drop).map_err(Error::from);
+            // Deliveries don't wait for either.
+            for error in [restored, cleaned].into_iter().filter_map(Result::err) {
                 tracing::warn!(retry_in = ?CLEAN_UP, "cleaning up deliveries of webhooks failed: {}", error_chain(&error));
             }
         }
@@ -204,7 +205,9 @@ impl Webhooks {
             self.serve(&due, had_failed).await
         };
         let served = served.await;
-        let is_failing = matches!(served, Ok(false));
+        let takes = !matches!(served, Ok(false));
+        // An error of the database says nothing of the receiver.
+        let is_failing = served.as_ref().map_or(due.is_failing, |takes| !takes);
         if let Err(error) = served {
             tracing::warn!(webhook = id, retry_in = ?RETRY, "serving a webhook failed: {}", error_chain(&error));
             sleep(RETRY).await;
@@ -214,10 +217,10 @@ impl Webhooks {
             tracing::warn!(webhook = id, retry_in = ?RETRY, "ending a turn of a webhook failed: {}", error_chain(&error));
             sleep(RETRY).await;
         }
-        if is_failing {
-            drop(turn);
-        } else {
+        if takes {
             turn.ended_well();
+        } else {
+            drop(turn);
         }
         drop(place);
         ended.notify_one();

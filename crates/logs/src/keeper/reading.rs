@@ -26,8 +26,8 @@ const EARLIER: TimeDelta = TimeDelta::seconds(1);
 const AFTER_END: Duration = Duration::from_secs(10);
 /// Bytes after which a log that is being stored counts for the record of its submission.
 const COUNTED: u64 = 1 << 20;
-/// Tries to read what an ended container wrote, of which none brought anything new. The pause doubles after each.
-const LAST_TRIES: u32 = 5;
+/// Tries to read what an ended container wrote, of which none brought anything new: an API server may be restarting.
+const LAST_TRIES: u32 = 15;
 /// Tries to find the row of a pod: that of an executor is written after its first observation. The pause doubles after each.
 const CHECKS: u32 = 9;
 const CHECK_PAUSE: Duration = Duration::from_millis(200);
@@ -137,7 +137,6 @@ impl Reading {
         let of = LogOf { namespace: &target.namespace, pod: &pod, uid: &uid };
         // Whether the last stream ended by itself.
         let (mut is_read, mut tries, mut position) = (false, 0, writer.lines.position());
-        let mut pauses = Pauses::new(PAUSE, PAUSE_MAX);
         let is_whole = loop {
             let has_ended = *self.stage.borrow_and_update() >= Stage::Gone;
             let since = writer.lines.told_until().and_then(|until| until.checked_sub_signed(EARLIER));
@@ -167,11 +166,7 @@ impl Reading {
             }
             let now = writer.lines.position();
             let is_more = has_ended && is_read && now != position;
-            if has_ended && now == position {
-                tries += 1;
-            } else {
-                (tries, pauses) = (0, Pauses::new(PAUSE, PAUSE_MAX));
-            }
+            tries = if has_ended && now == position { tries + 1 } else { 0 };
             position = now;
             if tries >= LAST_TRIES {
                 tracing::warn!(%submission, pod, "the end of a log is not stored: its node doesn't return it");
@@ -179,8 +174,8 @@ impl Reading {
             }
             let is_news = !has_ended && *self.stage.borrow() >= Stage::Gone;
             if !is_news && !is_more {
-                // The end may be observed in a moment. An API server that restarts takes longer.
-                let _ = timeout(if has_ended { pauses.next_pause() } else { PAUSE }, self.stage.changed()).await;
+                // The end may be observed in a moment.
+                let _ = timeout(PAUSE, self.stage.changed()).await;
             }
         };
         writer.finish();

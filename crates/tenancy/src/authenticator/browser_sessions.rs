@@ -16,7 +16,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     Unauthenticated,
@@ -31,7 +31,7 @@ use sparkgate_common::{detached::detached, error::error_chain, pauses::a_few_tri
 use sparkgate_store::{self, BrowserSession, BrowserSessionId, Store};
 
 /// How long a renewal is left to the replica that began it.
-const CLAIM: Duration = Duration::from_secs(10);
+const CLAIM: Duration = Duration::from_secs(20);
 /// How long a request waits for a renewal.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// How often it looks.
@@ -237,7 +237,7 @@ impl BrowserSessions {
         issuers: &Issuers,
         issuer: &OidcIssuer,
     ) -> Result<(), Unauthenticated> {
-        let id = secret.id();
+        let (id, until) = (secret.id(), Instant::now() + CLAIM - LOOK);
         let (tokens, renewed) = match renewed(tokens, session, issuers, issuer).await {
             Ok(tokens) => (Some(tokens), Ok(())),
             Err(NotRenewed { why: Unauthenticated::Missing, .. }) => {
@@ -250,10 +250,16 @@ impl BrowserSessions {
         let sealed = tokens.map(|tokens| secret.seal(&tokens)).transpose();
         let sealed = sealed
             .map_err(|Unspecified| Unauthenticated::Unavailable("the gateway has no random numbers".to_owned()))?;
-        // The issuer may accept the previous refresh token no more: without this write the session would end.
-        let written =
-            (|| self.store.renew_browser_session(&id, session.renewals, sealed.as_deref())).retry(a_few_tries());
-        written.await.map_err(unavailable)?;
+        let write = || self.store.renew_browser_session(&id, session.renewals, sealed.as_deref());
+        let written = match sealed {
+            // The issuer may no longer accept the previous refresh token: without this write the session would end. Once the claim is over,
+            // another replica uses that token.
+            Some(_) => timeout_at(until, write.retry(a_few_tries())).await,
+            // A claim that isn't given back runs out.
+            None => Ok(write().await),
+        };
+        let late = |_| Unauthenticated::Unavailable("the database doesn't store the renewed session".to_owned());
+        written.map_err(late)?.map_err(unavailable)?;
         renewed
     }
 
