@@ -55,6 +55,32 @@ async fn a_full_quota_waits_with_its_sum_until_there_is_room(pool: PgPool) {
     assert_eq!(world.status(&id).await.message, None);
 }
 
+/// The API server asks quotas before it says that an object exists.
+#[sqlx::test]
+async fn objects_of_an_earlier_launch_that_fill_the_quota_themselves_are_found(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.service.launcher.work().await.unwrap();
+    let row = "SELECT state, pod_uid FROM submissions WHERE id = $1";
+    let row = async || -> (String, Option<String>) {
+        sqlx::query_as(row).bind(id.as_str()).fetch_one(&world.pool).await.unwrap()
+    };
+    let (state, created) = row().await;
+    assert_eq!((state.as_str(), created.is_some()), ("PENDING", true));
+    let counts = json!({"pods": "1", "services": "1"});
+    let quota = json!({"metadata": {"name": "one"}, "spec": {"hard": counts}});
+    let quotas = world.api::<ResourceQuota>();
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+    let status = json!({"status": {"hard": counts, "used": counts}});
+    quotas.patch_status("one", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    // Its replica died before it recorded the pod.
+    let unrecorded = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL, claimed_by = NULL";
+    sqlx::query(unrecorded).execute(&world.pool).await.unwrap();
+    world.service.launcher.work().await.unwrap();
+    assert_eq!(row().await, ("PENDING".to_owned(), created));
+    assert_eq!(world.driver_count().await, 1);
+}
+
 #[sqlx::test]
 async fn a_driver_that_never_fits_into_its_quota_ends_at_once_with_the_sum(pool: PgPool) {
     let world = World::new(pool).await;

@@ -379,6 +379,13 @@ async fn an_attempt_that_a_queue_takes_back_is_followed_by_another_and_uses_no_b
     }
     assert_eq!(column::<i32>(&pool, &id, "retried_infrastructure + retried_application").await, 0);
     assert_eq!(column::<String>(&pool, &id, "state").await, "QUEUED");
+
+    let fixed = "state = 'RUNNING', claimed_by = NULL, pod_uid = 'uid',
+        request = '{\"sparkProperties\": {\"spark.kubernetes.driver.pod.name\": \"etl\"}}'";
+    let id = with(&pool, &store, fixed).await;
+    let end = StateChange::Ended(Outcome::new(State::Failed, EVICTED_BY_KUEUE, "preempted"));
+    assert!(store.advance(&id, 1, None, &end, &of("uid")).await.unwrap());
+    assert_eq!(column::<String>(&pool, &id, "state").await, "FAILED", "its pod has a name that another one could have");
 }
 
 #[sqlx::test]
@@ -521,18 +528,27 @@ async fn a_submission_is_restarted_after_the_ends_that_it_names(pool: PgPool) {
 
 #[sqlx::test]
 async fn secrets_of_a_submission_that_is_restarted_are_kept(pool: PgPool) {
+    const KUEUE: &str = "admitted by Kueue";
     let store = Store::new(pool.clone());
     for (request, wanted) in [
         (asking(&[("restart", "always")]), true),
         (asking(&[("memoryGrowth.retries", "1")]), true),
         (asking(&[]), false),
+        // Kueue may take the quota of what it has admitted back, however often.
+        (KUEUE.to_owned(), true),
     ] {
         let drawn = store.draw().await.unwrap();
         let id = drawn.id.clone();
         let sealed = Some(Sealed { key: "k".to_owned(), text: b"secret".to_vec() });
         store.accept(NewSubmission { sealed, ..new(drawn, "pod-1") }).await.unwrap();
-        let set = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {request} WHERE id = $1"));
-        sqlx::query(set).bind(id.as_str()).execute(&pool).await.unwrap();
+        let set = match request.as_str() {
+            KUEUE => {
+                "INSERT INTO attempt_overlays (submission_id, attempt, changes) VALUES ($1, 1, '[{\"by\": \"kueue\"}]')"
+                    .to_owned()
+            }
+            columns => format!("UPDATE submissions SET {columns} WHERE id = $1"),
+        };
+        sqlx::query(sqlx::AssertSqlSafe(set)).bind(id.as_str()).execute(&pool).await.unwrap();
         let running = StateChange::Running;
         assert!(store.advance(&id, 1, None, &running, &of("u")).await.unwrap());
         let kept: bool = sqlx::query_scalar("SELECT sealed IS NOT NULL FROM manifests WHERE submission_id = $1")

@@ -78,7 +78,8 @@ impl Cluster {
         }
     }
 
-    /// Creates an object. An existing object of its name that is ours counts as created, so that a launch can be repeated.
+    /// Creates an object. An existing object of its name that is ours counts as created, so that a launch can be repeated. The API server
+    /// asks webhooks, quotas and policies before it says that an object exists, so any refusal may be that of an object that exists.
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
@@ -99,6 +100,10 @@ impl Cluster {
                 }
                 Err(foreign(action, &message))
             }
+            Err(refusal) if refusal.is_refusal() => match part.there(self).await {
+                Ok(Some(there)) if is_ours(&there) => Ok(()),
+                _ => Err(refusal),
+            },
             other => other.map(drop),
         }
     }

@@ -60,6 +60,12 @@ impl Error {
         !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
     }
 
+    /// Returns whether the server, or a webhook, answered that it doesn't carry the request out. It may do so before it looks whether the
+    /// object exists.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::QuotaExceeded { .. } | Self::NotNow { .. } | Self::Refused { .. })
+    }
+
     /// Returns whether an object will never fit into a quota of its namespace, which may have no room for any other either.
     pub fn is_beyond_quota(&self) -> bool {
         matches!(self, Self::Refused { code: 403, message, .. } if message.contains(EXCEEDED))

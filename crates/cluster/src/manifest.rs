@@ -122,6 +122,11 @@ impl Manifest {
         self.pod.get().contains(labels::IDENTITY)
     }
 
+    /// Returns whether it is that of an attempt whose objects aren't known.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.beside.is_empty()
+    }
+
     /// Returns the name of the driver's container, as the pod's annotation notes it.
     pub fn driver_container(&self) -> Option<String> {
         let (_, _, metadata) = ManifestObject::with_members("", &self.pod).ok()?;

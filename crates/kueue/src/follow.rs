@@ -187,7 +187,14 @@ impl Kueue {
                 }
                 Ok(())
             }
-            Deed::Evict { pod, uid, why } => self.evict(kueue, namespace, workload, (&pod, &uid), &why).await,
+            Deed::Evict { pod, uid, why } => {
+                // The news may be older than the driver, which another `Workload` of that name has admitted.
+                let now = kueue.workload(namespace, &workload.name).await?.filter(|now| now.uid == workload.uid);
+                if !now.is_some_and(|now| matches!(deed(&now, row), Deed::Evict { .. })) {
+                    return Ok(());
+                }
+                self.evict(kueue, namespace, workload, (&pod, &uid), &why).await
+            }
             Deed::Delete => {
                 let pods = kueue.pods_of(namespace, submission, *attempt).await?;
                 if pods.live == 0 {

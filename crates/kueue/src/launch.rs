@@ -59,8 +59,9 @@ impl Kueue {
     /// Launches an attempt that Kueue has admitted, with the places and the number of executors that it was admitted with.
     pub(super) async fn admit(&self, queue: &KueueQueue, attempt: &Attempt<'_>, manifest: &mut Manifest) -> Resolution {
         match self.try_to_admit(queue, attempt, manifest).await {
-            Ok(overlay) if overlay.is_empty() => Resolution::Ready,
-            Ok(overlay) => Resolution::Changed(Box::new(LaunchChange { by: "kueue", overlay })),
+            Ok(None) => Resolution::Ready,
+            // Also one that changes nothing: what Kueue admitted may be followed by another attempt.
+            Ok(Some(overlay)) => Resolution::Changed(Box::new(LaunchChange { by: "kueue", overlay })),
             Err(Stop::Resolution(resolution)) => *resolution,
             Err(Stop::Cluster(error)) => {
                 self.forget_api().await;
@@ -82,14 +83,14 @@ impl Kueue {
         queue: &KueueQueue,
         attempt: &Attempt<'_>,
         manifest: &mut Manifest,
-    ) -> Result<Overlay, Stop> {
+    ) -> Result<Option<Overlay>, Stop> {
         let Some(kueue) = self.api().await? else {
             return Err(held(MISSING, "the cluster serves no API of Kueue that this release knows: install Kueue"));
         };
         let found = kueue.workload(attempt.namespace, attempt.pod).await?;
         if attempt.is_begun && found.is_none() {
             // The driver was created before its queue became one of Kueue, or it is ended because its Workload was deleted.
-            return Ok(Overlay::default());
+            return Ok(None);
         }
         let (executors, limit) = asked(executors_of(manifest)?)?;
         let workload = match found {
@@ -107,7 +108,7 @@ impl Kueue {
             return Err(Stop::Resolution(Box::new(refusal)));
         }
         *manifest = changed;
-        Ok(overlay)
+        Ok(Some(overlay))
     }
 
     /// Gives the quota of an attempt back that waits for room in its namespace. A pod of it may exist although its launch failed.

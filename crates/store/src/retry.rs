@@ -54,6 +54,9 @@ pub(super) const RESTARTED: &str = "state <> 'KILLING' AND $3 IN ('FAILED', 'LOS
 /// How often a row may run out of memory, as its request says; NULL if it says nothing.
 const MEMORY_RETRIES: &str = "(request #>> '{sparkProperties,spark.sparkgate.memoryGrowth.retries}')::integer";
 
+/// The condition that each attempt has a pod name of its own.
+const UNFIXED: &str = "request #>> '{sparkProperties,spark.kubernetes.driver.pod.name}' IS NULL";
+
 /// Returns the statement of [`Store::retry`], which binds its parameters in their order.
 fn statement(permission: Permission) -> String {
     // Memory ran out: that of the driver, or that of an executor, which ends with 52 if its heap is full (`SparkExitCode.OOM`). If only
@@ -95,7 +98,7 @@ fn statement(permission: Permission) -> String {
                 .to_owned(),
             PAUSED,
         ),
-        Permission::Retry(RetryKind::Requeue) => ("true".to_owned(), String::new(), PAUSED),
+        Permission::Retry(RetryKind::Requeue) => (UNFIXED.to_owned(), String::new(), PAUSED),
         Permission::Restart => (RESTARTED.to_owned(), "restarts = old.since_good_run + 1,".to_owned(), SINCE_GOOD_RUN),
     };
     let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));

@@ -13,13 +13,14 @@ pub struct Sealed {
 pub(super) const UNCLAIMED_SEALED: &str = "'00000000-0000-0000-0000-000000000001'::uuid";
 
 /// The condition that no attempt of a row needs its encrypted objects any more: the current one is launched and no other can
-/// follow it, or the submission is being killed for good or has ended.
+/// follow it, or the submission is being killed for good or has ended. Another one can follow each that Kueue admitted.
 pub(super) const NEEDLESS: &str =
     "sealed AND no_room IS NULL AND state NOT IN ('QUEUED', 'LAUNCHING') AND (state NOT IN ('PENDING', 'RUNNING')
     OR (retried_infrastructure >= max_retries_infrastructure AND retried_application >= max_retries_application
         AND retried_capacity >= max_retries_capacity AND retried_quota >= max_retries_quota
         AND retried_memory >= coalesce((request #>> '{sparkProperties,spark.sparkgate.memoryGrowth.retries}')::integer, 0)
-        AND request #>> '{sparkProperties,spark.sparkgate.restart}' IS NULL))";
+        AND request #>> '{sparkProperties,spark.sparkgate.restart}' IS NULL
+        AND NOT EXISTS (SELECT FROM attempt_overlays o WHERE o.submission_id = s.id AND o.changes @> '[{\"by\": \"kueue\"}]')))";
 
 /// The part of a `WITH` list that removes the encrypted objects of the rows of `moved` that are `needless`. The ids are an array,
 /// so that no plan reads the whole table.

@@ -67,9 +67,11 @@ impl State {
         matches!(self, Self::Finished | Self::Failed | Self::Killed | Self::Error | Self::Lost)
     }
 
-    /// Returns whether a row in this state may move to `next`. States only move forwards, and terminal states are never left.
+    /// Returns whether a row in this state may move to `next`. States only move forwards, and terminal states are never left. An ERROR is
+    /// that of a launch: once the driver is launched, or was seen to run, a refusal of what exists already means nothing.
     pub fn may_become(self, next: State) -> bool {
         match self {
+            Self::Pending | Self::Running if next == Self::Error => false,
             Self::Queued | Self::Launching | Self::Pending | Self::Running | Self::Killing => self.rank() < next.rank(),
             Self::Finished | Self::Failed | Self::Killed | Self::Error | Self::Lost => false,
         }

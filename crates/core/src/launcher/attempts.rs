@@ -11,7 +11,7 @@ use crate::{
 };
 
 use sparkgate_cluster::Manifest;
-use sparkgate_spark::NameEntropy;
+use sparkgate_spark::{NameEntropy, REDACTED};
 use sparkgate_store::{Before, Claimed};
 use sparkgate_submission::{Installation, SubmissionId};
 
@@ -75,6 +75,12 @@ impl Launcher {
         let (entropy, unique) = entropy_of(&self.installation, &claimed.id, claimed.attempt);
         let names = before.names.drawn_anew(unique, &entropy);
         let pod = names.driver_pod.clone();
+        if before.sealed.is_none() && before.manifest.contains(REDACTED) {
+            let why =
+                "the secrets of the submission were removed, because no other attempt was expected: submit it again"
+                    .to_owned();
+            return Ok(Objects::none(pod, Some(NoLaunch::unreadable(why))));
+        }
         let identity = self.installation.identity(&claimed.id, claimed.attempt, &claimed.namespace, &pod);
         let unsealed;
         let objects = match &before.sealed {

@@ -199,7 +199,8 @@ impl Launcher {
         }
         let job = Job {
             pod_uid: claimed.pod_uid.clone(),
-            signed: manifest.is_signed(),
+            // Nothing of an attempt without objects was created, so nothing unsigned is its.
+            signed: manifest.is_signed() || manifest.is_empty(),
             held: manifest.is_held(),
             before: manifest.before.len(),
             beside: manifest.beside.len(),

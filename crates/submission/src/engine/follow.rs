@@ -22,6 +22,8 @@ pub struct Follow {
     confirmed: bool,
     /// The pod is deleted so that its driver doesn't run again. Its end is yet to be observed.
     stops: bool,
+    /// An end didn't move the row, which is read again.
+    reads_again: bool,
     effect: Effect,
     row: Option<Row>,
 }
@@ -29,7 +31,14 @@ pub struct Follow {
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
     pub fn observed(observed: Box<PodObservation>) -> Self {
-        Self { observed: Some(observed), confirmed: false, stops: false, effect: Effect::Read, row: None }
+        Self {
+            observed: Some(observed),
+            confirmed: false,
+            stops: false,
+            reads_again: false,
+            effect: Effect::Read,
+            row: None,
+        }
     }
 
     /// Passes the row, if it was already read.
@@ -44,7 +53,14 @@ impl Follow {
     /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
     /// labels, or be gone.
     pub fn missed(row: Row) -> Self {
-        Self { observed: None, confirmed: false, stops: false, effect: Effect::LookUp, row: Some(row) }
+        Self {
+            observed: None,
+            confirmed: false,
+            stops: false,
+            reads_again: false,
+            effect: Effect::LookUp,
+            row: Some(row),
+        }
     }
 
     fn next(&mut self, answer: EffectResult) -> Effect {
@@ -61,8 +77,16 @@ impl Follow {
                 Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
             },
-            // The outcome is committed, now or earlier: the finalizer may be removed.
-            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
+            // The outcome is committed: the finalizer may be removed.
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => self.remove_finalizer(),
+            // It was committed earlier, or the row has changed while it was tried, as by a kill. The row says which.
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(false)) if !self.reads_again => {
+                self.reads_again = true;
+                Effect::Read
+            }
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(false)) => {
+                Effect::Settle(Settled::TryAgain("the end of the driver can't be recorded".to_owned()))
+            }
             (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
                 self.keep_watched()
             }

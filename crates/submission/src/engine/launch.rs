@@ -44,6 +44,8 @@ pub struct Launch {
     refused: Option<Outcome>,
     /// The API server's message about the taken name.
     taken: String,
+    /// The refusal of the pod, until it is known whether an earlier try created it.
+    denied: Option<Box<EffectResult>>,
 }
 
 /// The `reason` of the API server's `Status` if an object doesn't exist.
@@ -66,6 +68,7 @@ impl Launch {
             adopted: None,
             refused: None,
             taken: String::new(),
+            denied: None,
         }
     }
 
@@ -80,6 +83,18 @@ impl Launch {
     fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
             (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            // The API server asks quotas, webhooks and policies before it says that a pod exists. That of an earlier try may itself take
+            // the room that the quota lacks.
+            (
+                Effect::CreatePod,
+                denied @ (EffectResult::Denied(_) | EffectResult::Postponed(..) | EffectResult::Refused { .. }),
+            ) => {
+                self.denied = Some(Box::new(denied));
+                Effect::LookUp
+            }
+            (Effect::LookUp, EffectResult::Denied(_) | EffectResult::Postponed(..)) if self.denied.is_some() => {
+                self.without_pod()
+            }
             (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (_, EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
             (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
@@ -125,7 +140,7 @@ impl Launch {
                 Effect::Settle(Settled::GivenUp(message))
             }
             (
-                Effect::CreateBefore(_) | Effect::CreatePod | Effect::HandOver(..) | Effect::CreateBeside(..),
+                Effect::CreateBefore(_) | Effect::HandOver(..) | Effect::CreateBeside(..),
                 EffectResult::Refused { reason, message },
             ) => self.give_up(error(reason, message)),
             (Effect::LookUp, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
@@ -170,10 +185,21 @@ impl Launch {
             }
             // The pod existed, and may have run: no other is ever created.
             _ if self.job.pod_uid.is_some() => self.give_up(Outcome::pod_gone()),
+            _ if self.denied.is_some() => self.without_pod(),
             Found::There(_) => self
                 .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
             // The pod was deleted between the two calls, before it could start: the next try can use its name.
             Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
+        }
+    }
+
+    /// Does what follows from the refusal of a pod that doesn't exist.
+    fn without_pod(&mut self) -> Effect {
+        match self.denied.take().map(|denied| *denied) {
+            Some(EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            Some(EffectResult::Postponed(obstacle, why)) => Effect::Settle(Settled::Postponed(obstacle, why)),
+            Some(EffectResult::Refused { reason, message }) => self.give_up(error(reason, message)),
+            _ => Effect::done(),
         }
     }
 

@@ -168,9 +168,10 @@ fn a_kill_deletes_the_objects_that_were_created_before_the_pod() {
 
 #[test]
 fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
-    let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refusal(), EffectResult::Done]);
-    assert_eq!(asked[2], Effect::DeleteBefore(0));
-    assert_eq!(ends(&asked[3]), Some(State::Error));
+    let answers = [EffectResult::Done, refusal(), EffectResult::Found(Found::Nothing), EffectResult::Done];
+    let asked = run(Launch::begin(ROUND_POD), answers);
+    assert_eq!(asked[2..4], [Effect::LookUp, Effect::DeleteBefore(0)]);
+    assert_eq!(ends(&asked[4]), Some(State::Error));
 }
 
 #[test]
@@ -194,13 +195,21 @@ fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
 #[test]
 fn an_outcome_is_committed_before_the_finalizer_is_removed() {
     let ended = observed(Phase::Succeeded, exit(0));
-    for moved in [true, false] {
-        let answers =
-            [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Moved(moved), EffectResult::Done];
-        let asked = run(Follow::observed(Box::new(ended.clone())), answers);
-        assert_eq!(ends(&asked[1]), Some(State::Finished));
-        assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()));
-    }
+    let in_state = |state| EffectResult::Row(Some(row(state, Some("u"))));
+    let answers = [in_state(State::Running), EffectResult::Moved(true), EffectResult::Done];
+    let asked = run(Follow::observed(Box::new(ended.clone())), answers);
+    assert_eq!(ends(&asked[1]), Some(State::Finished));
+    assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()));
+    let answers = [in_state(State::Running), EffectResult::Moved(false), in_state(State::Finished), EffectResult::Done];
+    let asked = run(Follow::observed(Box::new(ended.clone())), answers);
+    assert_eq!(asked[2..4], [Effect::Read, Effect::RemoveFinalizer("u".into())], "it was committed earlier");
+    // A kill came between the statements that may record the end.
+    let killed = [in_state(State::Running), EffectResult::Moved(false), in_state(State::Killing)];
+    let asked =
+        run(Follow::observed(Box::new(ended.clone())), killed.clone().into_iter().chain([EffectResult::Moved(true)]));
+    assert_eq!((ends(&asked[3]), &asked[4]), (Some(State::Finished), &Effect::RemoveFinalizer("u".into())));
+    let asked = run(Follow::observed(Box::new(ended.clone())), killed.into_iter().chain([EffectResult::Moved(false)]));
+    assert!(matches!(asked[4], Effect::Settle(Settled::TryAgain(_))), "the finalizer stays: {asked:?}");
     let asked = run(
         Follow::observed(Box::new(ended)),
         [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Unknown("away".into())],
@@ -381,7 +390,10 @@ fn a_denial_that_may_pass_ends_no_submission() {
     let denied = || EffectResult::Denied("no right".into());
     let settled = Effect::Settle(Settled::Denied("no right".into()));
     assert_eq!(run(Launch::begin(ROUND_POD), [denied()])[1], settled);
-    assert_eq!(run(Launch::begin(ROUND_POD), [EffectResult::Done, denied()])[2], settled);
+    for looked_up in [EffectResult::Found(Found::Nothing), EffectResult::Denied("no right to look".into())] {
+        let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, denied(), looked_up]);
+        assert_eq!(asked[2..], [Effect::LookUp, settled.clone()]);
+    }
     assert_eq!(run(Kill::begin(ROUND_POD), [denied()])[1], settled);
     let asked = run(Follow::missed(row(State::Running, Some("u"))), [denied()]);
     assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no right".into())));
@@ -401,6 +413,33 @@ fn what_may_pass_ends_no_submission_at_any_step_of_its_launch() {
         let asked = run(Follow::missed(row(State::Running, Some("u"))), [postponed()]);
         assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no room".into())));
     }
+}
+
+/// The API server asks quotas, webhooks and policies before it says that a pod exists, and the pod may itself take the room that the
+/// quota lacks.
+#[test]
+fn a_pod_whose_creation_is_refused_because_it_exists_is_found() {
+    let refused =
+        EffectResult::Refused { reason: "Forbidden".into(), message: "the namespace is being terminated".into() };
+    let quota = || EffectResult::Postponed(Obstacle::Quota, "no room".into());
+    for refusal in [EffectResult::Denied("no".into()), quota(), refused.clone()] {
+        let found = EffectResult::Found(Found::There(Box::new(pending())));
+        let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refusal, found]);
+        assert_eq!(asked[2..], [Effect::LookUp, Effect::RecordPod("u".to_owned())]);
+    }
+    let nothing = || EffectResult::Found(Found::Nothing);
+    let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refused.clone(), nothing(), EffectResult::Done]);
+    assert_eq!((&asked[3], ends(&asked[4])), (&Effect::DeleteBefore(0), Some(State::Error)));
+    let foreign = PodObservation { genuine: false, ..pending() };
+    let foreign = EffectResult::Found(Found::There(Box::new(foreign)));
+    let asked = run(Launch::begin(Job { signed: true, ..ROUND_POD }), [EffectResult::Done, quota(), foreign]);
+    assert_eq!(
+        asked[3],
+        Effect::Settle(Settled::Postponed(Obstacle::Quota, "no room".into())),
+        "as if it weren't there"
+    );
+    let unknown = run(Launch::begin(ROUND_POD), [EffectResult::Done, quota(), EffectResult::Unknown("away".into())]);
+    assert_eq!(unknown[3], Effect::Settle(Settled::TryAgain("away".into())));
 }
 
 /// A backup may be older than the pod: the submission waits in it, and its driver runs.
