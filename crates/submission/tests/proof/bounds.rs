@@ -27,6 +27,10 @@ pub(crate) struct Bounds {
     pub(crate) outsiders: bool,
     /// Whether the database may be restored from a backup.
     pub(crate) restore: bool,
+    /// Whether the quota of the namespace has room for one pod that hasn't ended.
+    pub(crate) quota: bool,
+    /// Whether the submission is restarted after each end. Then the statements that may record an end are steps of their own.
+    pub(crate) restart: bool,
 }
 
 /// An error of the gateway that the checker has to find.
@@ -73,13 +77,28 @@ pub(crate) enum Seeded {
 impl Bounds {
     /// Returns the least bounds: no fault, one attempt.
     const fn least() -> Self {
-        Self { faults: 0, kills: 0, attempts: 1, before: 0, beside: 1, outsiders: false, restore: false }
+        Self {
+            faults: 0,
+            kills: 0,
+            attempts: 1,
+            before: 0,
+            beside: 1,
+            outsiders: false,
+            restore: false,
+            quota: false,
+            restart: false,
+        }
     }
 
     /// Returns the bounds that the tests check, in seconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the tests"))]
     pub(crate) fn of_tests() -> Vec<Self> {
-        vec![Self { faults: 1, ..Self::least() }, Self { kills: 1, attempts: 2, ..Self::least() }]
+        vec![
+            Self { faults: 1, ..Self::least() },
+            Self { kills: 1, attempts: 2, ..Self::least() },
+            Self { faults: 1, quota: true, ..Self::least() },
+            Self { kills: 1, attempts: 2, restart: true, ..Self::least() },
+        ]
     }
 
     /// Returns the bounds that `make prove` checks, with this number of faults or their own.
@@ -97,6 +116,9 @@ impl Bounds {
             Self { before: 1, beside: 2, ..some(1) },
             Self { outsiders: true, ..some(1) },
             Self { restore: true, ..some(1) },
+            // Refusals, and restarts.
+            Self { before: 1, beside: 2, quota: true, ..some(1) },
+            Self { kills: 1, attempts: 2, restart: true, ..some(0) },
         ]
     }
 }
@@ -124,13 +146,15 @@ impl Seeded {
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { faults, kills, attempts, before, beside, outsiders, restore } = self;
+        let Self { faults, kills, attempts, before, beside, outsiders, restore, quota, restart } = self;
         write!(f, "{faults} faults, {kills} kills, {attempts} attempts, {before}+{beside} objects")?;
         if *outsiders {
             f.write_str(", outsiders")?;
         }
-        if *restore {
-            f.write_str(", restore")?;
+        for (is_set, name) in [(restore, "restore"), (quota, "quota"), (restart, "restart")] {
+            if *is_set {
+                write!(f, ", {name}")?;
+            }
         }
         Ok(())
     }

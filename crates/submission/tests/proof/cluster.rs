@@ -87,6 +87,12 @@ impl Cluster {
         Some(pod)
     }
 
+    /// Returns whether a pod exists that hasn't ended.
+    pub(crate) fn is_full(&self) -> bool {
+        let mut pods = self.names.iter().filter_map(|names| names.pod);
+        pods.any(|pod| matches!(pod.body, Body::Waiting | Body::Running))
+    }
+
     /// Deletes the pod of this uid. One that runs gets a grace period; nothing but a finalizer holds any other.
     pub(crate) fn delete(&mut self, name: u8, uid: Uid) {
         let Some(pod) = self.pod_mut(name, uid) else { return };

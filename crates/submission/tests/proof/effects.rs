@@ -7,7 +7,7 @@ use crate::{
     cluster::UNOWNED,
     machines::{Ask, Reply},
     model::Gateway,
-    store::{Claim, Move, Moved},
+    store::{Claim, Move, Moved, Part, Rules},
     truth::Invariant,
     view::{Body, View},
     world::{Late, World},
@@ -42,6 +42,8 @@ impl Gateway {
                 }
                 Reply::Done
             }
+            // Quotas are asked before the API server says that the pod exists.
+            Ask::CreatePod if self.bounds.quota && world.cluster.is_full() => Reply::NoRoom,
             Ask::CreatePod => {
                 let Some(pod) = world.cluster.create(name, true, Body::Waiting) else { return Reply::Taken };
                 if self.has(Seeded::ConfigMapFirst) {
@@ -92,12 +94,38 @@ impl Gateway {
         }
     }
 
+    /// Carries out the next statement of a write of an end. Returns its result; the next part, if another one follows.
+    pub(crate) fn carry_out_part(&self, world: &mut World, request: Late, part: Part) -> Result<Reply, Part> {
+        let Ask::Advance(change, uid) = request.ask else { return Ok(self.carry_out(world, request)) };
+        let before = world.row;
+        let is_old = request.claim == Some(Claim::Old);
+        let claim = if is_old && self.has(Seeded::NoEpoch) { Some(Claim::Current) } else { request.claim };
+        let moved = self.advance_by(world, Move { attempt: request.attempt, claim, change, uid }, part);
+        if is_old && world.row != before {
+            world.truth.breaks(Invariant::OldClaimsWriteNothing);
+        }
+        match (moved, part) {
+            (Some(moved), _) => Ok(Reply::Moved(moved || self.has(Seeded::RefusalIsDone))),
+            (None, Part::Retry) => Err(Part::State),
+            (None, Part::State | Part::Restart) => Err(Part::Restart),
+        }
+    }
+
+    /// Carries out the statements of a write one after the other.
     fn advance(&self, world: &mut World, write: Move) -> bool {
-        let Some(mut row) = world.row else { return false };
+        [Part::Retry, Part::State, Part::Restart]
+            .into_iter()
+            .find_map(|part| self.advance_by(world, write, part))
+            .unwrap_or(false)
+    }
+
+    fn advance_by(&self, world: &mut World, write: Move, part: Part) -> Option<bool> {
+        let Some(mut row) = world.row else { return Some(false) };
         let before = row;
-        let moved = row.advance(write, self.bounds.attempts, self.seeded);
+        let rules = Rules { most: self.bounds.attempts, restart: self.bounds.restart, seeded: self.seeded };
+        let moved = row.advance(write, part, rules)?;
         if moved == Moved::No {
-            return false;
+            return Some(false);
         }
         world.row = Some(row);
         world.wrote(write, before.state, before.attempt);
@@ -107,7 +135,7 @@ impl Gateway {
             }
             world.new_number();
         }
-        true
+        Some(true)
     }
 
     /// Returns a pod as the gateway sees it.

@@ -8,7 +8,7 @@ use std::{
 
 use sparkgate_submission::{
     KillCause, State, StateChange,
-    engine::{Effect, EffectResult, Follow, Found, Job, Kill, Launch, Machine, Settled},
+    engine::{Effect, EffectResult, Follow, Found, Job, Kill, Launch, Machine, Obstacle, Settled},
 };
 
 use crate::view::{RowView, Uid, View, uid_number, uid_text};
@@ -85,6 +85,7 @@ pub(crate) enum Reply {
     Moved(bool),
     NotFound,
     AlreadyExists,
+    NoRoom,
     Unknown,
 }
 
@@ -102,6 +103,7 @@ impl Reply {
             Self::Moved(moved) => EffectResult::Moved(moved),
             Self::NotFound => refused("NotFound"),
             Self::AlreadyExists => refused("AlreadyExists"),
+            Self::NoRoom => EffectResult::Postponed(Obstacle::Quota, String::new()),
             Self::Unknown => EffectResult::Unknown(String::new()),
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     bounds::Seeded,
     machines::{Ask, Change, End, Reply, Work},
     model::Gateway,
-    store::{Claim, Row},
+    store::{Claim, Part, Row},
     truth::Invariant,
     view::{Body, Deletion},
     world::{At, Doing, Following, Late, Lease, Task, World},
@@ -164,6 +164,7 @@ impl Gateway {
             is_recorded: row.uid != 0,
             doing: if is_named || kills { Doing::Machine(machine) } else { Doing::Naming(machine) },
             is_stopped: false,
+            part: Part::default(),
         }
     }
 
@@ -211,13 +212,26 @@ impl Gateway {
         }
         let request = Late { attempt: task.attempt, name: task.name, claim: Some(task.claim), ask };
         let writes = self.machines.writes(machine);
+        if self.is_in_parts(world, at, ask, way) {
+            let done = self.carry_out_part(world, request, task.part);
+            // The effect may have made the claim old.
+            if let Some(task) = world.replica_mut(at).task.as_mut() {
+                match done {
+                    Ok(reply) => {
+                        (task.doing, task.part) = (Doing::Machine(self.machines.step(machine, reply)), Part::default())
+                    }
+                    Err(next) => task.part = next,
+                }
+            }
+            return Some(());
+        }
         match self.request(world, at, request, (way, writes, task.is_stopped))? {
             None => world.replica_mut(at).task = Some(Task { is_stopped: true, ..task }),
             Some(reply) => {
                 // The effect may have made the claim old.
                 if let Some(task) = world.replica_mut(at).task.as_mut() {
                     task.doing = Doing::Machine(self.machines.step(machine, reply));
-                    task.is_stopped = false;
+                    (task.is_stopped, task.part) = (false, Part::default());
                 }
             }
         }
@@ -227,21 +241,39 @@ impl Gateway {
     /// Lets the processing of an observation do one thing.
     fn step_following(&self, world: &mut World, at: At, way: Way) -> Option<()> {
         let following = world.replica(at).following?;
-        let Following { attempt, machine, is_stopped } = following;
+        let Following { attempt, machine, is_stopped, part } = following;
         let ask = self.machines.ask(machine);
         let request = Late { attempt, name: attempt, claim: None, ask };
         let writes = self.machines.writes(machine);
-        let next = match self.request(world, at, request, (way, writes, is_stopped))? {
+        let reply = if self.is_in_parts(world, at, ask, way) {
+            match self.carry_out_part(world, request, part) {
+                Ok(reply) => Some(reply),
+                Err(part) => {
+                    world.replica_mut(at).following = Some(Following { part, ..following });
+                    return Some(());
+                }
+            }
+        } else {
+            self.request(world, at, request, (way, writes, is_stopped))?
+        };
+        let next = match reply {
             None => Some(Following { is_stopped: true, ..following }),
             Some(reply) => {
                 let machine = self.machines.step(machine, reply);
                 // What couldn't be processed is observed again.
                 let is_over = matches!(self.machines.ask(machine), Ask::Settle { .. });
-                Some(Following { attempt, machine, is_stopped: false }).filter(|_| !is_over)
+                let following = Following { attempt, machine, is_stopped: false, part: Part::default() };
+                Some(following).filter(|_| !is_over)
             }
         };
         world.replica_mut(at).following = next;
         Some(())
+    }
+
+    /// Returns whether a request is a write of an end whose statements are steps of their own.
+    fn is_in_parts(&self, world: &World, at: At, ask: Ask, way: Way) -> bool {
+        let is_end = matches!(ask, Ask::Advance(Change::Ended(_), _));
+        self.bounds.restart && is_end && way == Way::Answered && world.replica(at).reaches_database
     }
 
     /// Sends a request. Returns its result; `Some(None)` if the process is stopped before it sends it.
@@ -299,7 +331,8 @@ impl Gateway {
             replica.watches && replica.lease == Lease::Held && replica.reaches_cluster && replica.following.is_none();
         may.then(|| {
             let machine = self.machines.begin(work);
-            world.replica_mut(at).following = Some(Following { attempt, machine, is_stopped: false });
+            let following = Following { attempt, machine, is_stopped: false, part: Part::default() };
+            world.replica_mut(at).following = Some(following);
         })
     }
 

@@ -50,6 +50,26 @@ pub(crate) enum Moved {
     Retried,
 }
 
+/// The statements of which one records an end (`store/advance.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) enum Part {
+    /// It queues another attempt, if a retry is left.
+    #[default]
+    Retry,
+    /// It records the state, unless another attempt follows.
+    State,
+    /// It queues another attempt, if the submission is restarted.
+    Restart,
+}
+
+/// What the gateway and the submission permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    pub(crate) most: u8,
+    pub(crate) restart: bool,
+    pub(crate) seeded: Option<Seeded>,
+}
+
 impl Row {
     pub(crate) fn accepted() -> Self {
         Self { state: State::Queued, attempt: 1, named: 1, uid: 0, claimed_by: None, to_retry: false }
@@ -99,28 +119,43 @@ impl Row {
         })
     }
 
-    /// `store/advance.rs` and `store/retry.rs`.
-    pub(crate) fn advance(&mut self, write: Move, most: u8, seeded: Option<Seeded>) -> Moved {
+    /// `store/advance.rs` and `store/retry.rs`: carries out one statement. Returns what it did; `None` if the next one is carried out.
+    pub(crate) fn advance(&mut self, write: Move, part: Part, rules: Rules) -> Option<Moved> {
         let Move { attempt, claim, change, uid } = write;
-        let guarded = (self.attempt == attempt || seeded == Some(Seeded::AnyAttemptMoves))
+        let Rules { most, restart, seeded } = rules;
+        let Change::Ended(end) = change else {
+            return Some(if part == Part::State { self.set(write, seeded) } else { return None });
+        };
+        let is_guarded = self.is_guarded(attempt, claim, change, uid, seeded);
+        let is_left = self.attempt < most && usize::from(self.attempt) < ATTEMPTS;
+        let is_restarted = restart && is_left && self.state != State::Killing && end.state != State::Killed;
+        match part {
+            Part::Retry => {
+                let may = self.state != State::Killing || seeded == Some(Seeded::RetriesAKill);
+                (is_guarded && end.retried && may && is_left).then(|| self.follow_up(end, uid, seeded))
+            }
+            Part::State if is_restarted => None,
+            Part::State if is_guarded => Some(self.set(write, seeded)),
+            Part::State => None,
+            Part::Restart if is_guarded && is_restarted => Some(self.follow_up(end, uid, seeded)),
+            Part::Restart => Some(Moved::No),
+        }
+    }
+
+    fn is_guarded(&self, attempt: u8, claim: Option<Claim>, change: Change, uid: Uid, seeded: Option<Seeded>) -> bool {
+        (self.attempt == attempt || seeded == Some(Seeded::AnyAttemptMoves))
             && (self.state.may_become(change.state()) || seeded == Some(Seeded::AnyStateMoves))
             && claim != Some(Claim::Old)
-            && (self.uid == 0 || uid == 0 || self.uid == uid || seeded == Some(Seeded::AnyAttemptMoves));
-        if !guarded {
+            && (self.uid == 0 || uid == 0 || self.uid == uid || seeded == Some(Seeded::AnyAttemptMoves))
+    }
+
+    fn set(&mut self, write: Move, seeded: Option<Seeded>) -> Moved {
+        let Move { attempt, claim, change, uid } = write;
+        if !self.is_guarded(attempt, claim, change, uid, seeded) {
             return Moved::No;
         }
         if uid != 0 {
             self.uid = uid;
-        }
-        if let Change::Ended(end) = change
-            && self.may_retry(end, most, seeded)
-        {
-            if seeded == Some(Seeded::RetryApart) {
-                (self.state, self.to_retry) = (end.state, true);
-                return Moved::Yes;
-            }
-            self.retry();
-            return Moved::Retried;
         }
         if claim.is_some() && change == Change::Launched && uid != 0 {
             self.claimed_by = None;
@@ -129,9 +164,17 @@ impl Row {
         Moved::Yes
     }
 
-    fn may_retry(&self, end: End, most: u8, seeded: Option<Seeded>) -> bool {
-        let may = self.state != State::Killing || seeded == Some(Seeded::RetriesAKill);
-        end.retried && may && self.attempt < most && usize::from(self.attempt) < ATTEMPTS
+    /// Ends the attempt, and queues the next one.
+    fn follow_up(&mut self, end: End, uid: Uid, seeded: Option<Seeded>) -> Moved {
+        if uid != 0 {
+            self.uid = uid;
+        }
+        if seeded == Some(Seeded::RetryApart) {
+            (self.state, self.to_retry) = (end.state, true);
+            return Moved::Yes;
+        }
+        self.retry();
+        Moved::Retried
     }
 
     pub(crate) fn retry(&mut self) {

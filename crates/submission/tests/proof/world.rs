@@ -4,7 +4,7 @@ use crate::{
     bounds::REPLICAS,
     cluster::Cluster,
     machines::{Ask, Id},
-    store::{Claim, Row},
+    store::{Claim, Part, Row},
     truth::Truth,
 };
 
@@ -32,6 +32,8 @@ pub(crate) struct Task {
     pub(crate) doing: Doing,
     /// The process was stopped after it had looked at its lease and before its request was carried out.
     pub(crate) is_stopped: bool,
+    /// The statement with which it goes on to record an end.
+    pub(crate) part: Part,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,7 @@ pub(crate) struct Following {
     pub(crate) attempt: u8,
     pub(crate) machine: Id,
     pub(crate) is_stopped: bool,
+    pub(crate) part: Part,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
