@@ -280,36 +280,40 @@ impl Attachments {
 impl Attached {
     /// Removes what was stored for a submission that isn't accepted. What can't be removed at once is tried again for some minutes in
     /// the background: until then a name of a session is taken. After that a sweep finds it.
-    pub async fn detach(self) {
-        let mut left = self.tried().await;
-        if left.by.is_empty() {
-            return;
-        }
+    ///
+    /// # Errors
+    /// The first of what can't be removed at once.
+    pub async fn detach(self) -> Result<(), Error> {
+        let (mut left, error) = self.tried().await;
+        let Some(error) = error else { return Ok(()) };
         tokio::spawn(async move {
             let mut pauses = Pauses::new(DETACH_PAUSE, DETACH_PAUSE_MAX);
             for _ in 0..DETACH_TRIES {
                 sleep(pauses.next_pause()).await;
                 let late = left.late.clone();
                 let Ok(_one) = late.acquire().await else { return };
-                left = left.tried().await;
-                if left.by.is_empty() {
+                let error;
+                (left, error) = left.tried().await;
+                if error.is_none() {
                     return;
                 }
             }
         });
+        Err(error)
     }
 
-    /// Removes what can be removed, and returns the rest.
-    async fn tried(self) -> Self {
+    /// Removes what can be removed, and returns the rest with the first error.
+    async fn tried(self) -> (Self, Option<Error>) {
         let Self { submission, by, late } = self;
-        let mut left = Vec::new();
+        let (mut left, mut first) = (Vec::new(), None);
         for one in by {
             let Some(step) = one.detach(&submission) else { continue };
             if let Err(error) = step.await {
                 tracing::debug!(%submission, "removing what was stored for a refused submission failed: {}", error_chain(&error));
                 left.push(one);
+                first.get_or_insert(error);
             }
         }
-        Self { submission, by: left, late }
+        (Self { submission, by: left, late }, first)
     }
 }

@@ -153,10 +153,7 @@ impl Store {
     pub async fn delete_connect_session(&self, id: &SubmissionId) -> Result<(), Error> {
         let action = "deleting a session of Spark Connect";
         let mut connection = self.connection(action).await?;
-        let statement = sqlx::query(
-            "DELETE FROM connect_sessions WHERE submission_id = $1 AND NOT EXISTS (SELECT FROM submissions WHERE id = $1)",
-        )
-        .bind(id.as_str());
+        let statement = sqlx::query("DELETE FROM connect_sessions WHERE submission_id = $1").bind(id.as_str());
         within(action, statement.execute(&mut *connection)).await?;
         Ok(())
     }

@@ -174,10 +174,8 @@ impl Store {
     pub async fn detach_webhooks(&self, id: &SubmissionId) -> Result<(), Error> {
         let action = "deleting webhooks of a submission";
         let mut connection = self.connection(action).await?;
-        let statement = sqlx::query(
-            "DELETE FROM webhooks WHERE submission_id = $1 AND NOT EXISTS (SELECT FROM submissions WHERE id = $1)",
-        );
-        within(action, statement.bind(id.as_str()).execute(&mut *connection)).await?;
+        let statement = sqlx::query("DELETE FROM webhooks WHERE submission_id = $1").bind(id.as_str());
+        within(action, statement.execute(&mut *connection)).await?;
         Ok(())
     }
 

@@ -60,6 +60,10 @@ impl Kubelet {
                     let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
                     let sight = Sight { bound, deleting, forced, gone: false };
                     if let Some(known) = seen.get(&uid) {
+                        // The API server may decide so a moment before it binds the pod.
+                        if forced && !known.borrow().deleting {
+                            self.truth.note(&uid, |pod| pod.forced = true);
+                        }
                         known.send_replace(sight);
                         continue;
                     }

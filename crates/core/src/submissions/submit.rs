@@ -253,7 +253,9 @@ impl Submissions {
         let accepted = self.store.accept(new).await;
         match &accepted {
             Ok(sparkgate_store::Accepted::New(_) | sparkgate_store::Accepted::InDoubt(..)) => {}
-            Ok(_) => attached.detach().await,
+            // Under its next number it would find what it attached under this one, such as the name of a session.
+            Ok(sparkgate_store::Accepted::Taken(_)) => attached.detach().await?,
+            Ok(_) => drop(attached.detach().await),
             // The database may be away, and the caller doesn't wait for it.
             Err(_) => drop(tokio::spawn(attached.detach())),
         }

@@ -162,7 +162,7 @@ impl Life {
             return self.played(Played::ForceDeleted);
         }
         // An API server with a stale cache may still consider the pod unbound, and grant no grace period.
-        self.truth.note(&self.uid, |pod| pod.forced = sight.forced);
+        self.truth.note(&self.uid, |pod| pod.forced |= sight.forced);
         self.played(what);
         self.exited(143, "Error").await;
     }

@@ -43,7 +43,7 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, u
         return Ok(());
     }
     // A pod that is deleted without a grace period may disappear before its end is reported.
-    if pod.forced && is(row, state, None) {
+    if pod.forced && (is(row, state, None) || (kill_asked && is(row, "KILLED", None))) {
         return Ok(());
     }
     // Without our finalizer a pod may disappear before its end is seen.
