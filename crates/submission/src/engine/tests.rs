@@ -428,7 +428,7 @@ fn a_pod_whose_creation_is_refused_because_it_exists_is_found() {
         assert_eq!(asked[2..], [Effect::LookUp, Effect::RecordPod("u".to_owned())]);
     }
     let nothing = || EffectResult::Found(Found::Nothing);
-    let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refused.clone(), nothing(), EffectResult::Done]);
+    let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refused, nothing(), EffectResult::Done]);
     assert_eq!((&asked[3], ends(&asked[4])), (&Effect::DeleteBefore(0), Some(State::Error)));
     let foreign = PodObservation { genuine: false, ..pending() };
     let foreign = EffectResult::Found(Found::There(Box::new(foreign)));
