@@ -14,6 +14,7 @@ use sparkgate::{
     service::{LogRequest, LogSource, NoLog, Witness},
     submission::DriverState,
 };
+use sparkgate_testing::database::refuse_twice;
 use sqlx::{Connection, PgPool};
 
 use self::site::{Site, follow, read_until, tail, text};
@@ -72,13 +73,7 @@ async fn a_failure_is_recorded_with_its_cause(pool: PgPool) {
 #[sqlx::test]
 async fn a_write_that_fails_a_few_times_loses_no_log(pool: PgPool) {
     let site = Site::new(pool).await;
-    let refused = "CREATE SEQUENCE writes;
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused' USING ERRCODE = '53000'; END IF;
-            RETURN NEW;
-        END $$;
-        CREATE TRIGGER refused BEFORE INSERT ON kept_logs FOR EACH ROW EXECUTE FUNCTION refuse()";
-    sqlx::raw_sql(refused).execute(&site.world.pool).await.unwrap();
+    refuse_twice(&site.world.pool, "BEFORE INSERT ON kept_logs FOR EACH ROW", "53000").await;
     let id = site.launch("echo done").await;
     site.until(&id, DriverState::Finished).await;
     eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().tail.ok_or("nothing is kept") }).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use sparkgate::{access::Role, service::Setup};
-use sparkgate_testing::wait::until;
+use sparkgate_testing::{database::refuse_twice, wait::until};
 use sqlx::PgPool;
 
 use self::{
@@ -155,14 +155,9 @@ async fn a_session_whose_submission_can_not_be_stored_leaves_its_name_free(pool:
     let place = Place::new(pool).await;
     let refused =
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-        CREATE TRIGGER refused BEFORE INSERT ON submissions FOR EACH ROW EXECUTE FUNCTION refuse();
-        CREATE SEQUENCE removals;
-        CREATE FUNCTION refuse_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('removals') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
-            RETURN OLD;
-        END $$;
-        CREATE TRIGGER refused BEFORE DELETE ON connect_sessions FOR EACH ROW EXECUTE FUNCTION refuse_twice()";
+        CREATE TRIGGER refused BEFORE INSERT ON submissions FOR EACH ROW EXECUTE FUNCTION refuse()";
     sqlx::raw_sql(refused).execute(&place.world.pool).await.unwrap();
+    refuse_twice(&place.world.pool, "BEFORE DELETE ON connect_sessions FOR EACH ROW", "P0001").await;
     let failed = open(&place, &place.key, &named("notebook")).await;
     assert!(failed.status >= 500, "{failed:?}");
     let left = async || {
@@ -179,13 +174,7 @@ async fn a_session_whose_submission_can_not_be_stored_leaves_its_name_free(pool:
 async fn a_use_whose_write_fails_at_first_is_recorded(pool: PgPool) {
     let (place, driver) = (Place::new(pool).await, Driver::start().await);
     let id = place.running(&driver).await;
-    let refused = "CREATE SEQUENCE uses;
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('uses') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
-            RETURN NEW;
-        END $$;
-        CREATE TRIGGER refused BEFORE UPDATE ON connect_sessions FOR EACH ROW EXECUTE FUNCTION refuse()";
-    sqlx::raw_sql(refused).execute(&place.world.pool).await.unwrap();
+    refuse_twice(&place.world.pool, "BEFORE UPDATE ON connect_sessions FOR EACH ROW", "P0001").await;
     assert_eq!(status(&place.call(&place.key, &id, "Config", b"").await).0, "0");
     let used = async || {
         let used = "SELECT used_at IS NOT NULL FROM connect_sessions WHERE submission_id = $1";

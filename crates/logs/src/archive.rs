@@ -17,7 +17,7 @@ use super::{DriverLogs, kept::cause_in};
 use sparkgate_cluster::{self, LogAnswer, LogOf, LogPart};
 use sparkgate_common::{error::error_chain, pauses::a_few_tries};
 use sparkgate_metrics::metrics;
-use sparkgate_store::LogEnd;
+use sparkgate_store::{Error, LogEnd};
 use sparkgate_submission::{Outcome, PodEvent, State, SubmissionId};
 use sparkgate_traces::{Span, SpanKind};
 
@@ -56,16 +56,11 @@ fn note_archived(id: &SubmissionId, has_log: bool, kept: Result<(), String>) {
 }
 
 /// Returns the result of a statement with all its tries, or why there is none.
-async fn in_time<T>(call: impl Future<Output = Result<T, sparkgate_store::Error>>) -> Result<T, String> {
+async fn in_time<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
     match timeout(WRITE, call).await {
         Ok(result) => result.map_err(|error| error_chain(&error)),
         Err(_) => Err(format!("the database doesn't answer within {WRITE:?}")),
     }
-}
-
-/// Returns whether the database is away, in which nothing else goes on either. For other errors the pod doesn't wait.
-fn is_outage(error: &sparkgate_store::Error) -> bool {
-    error.is_outage()
 }
 
 impl DriverLogs {
@@ -135,7 +130,8 @@ impl DriverLogs {
     }
 
     async fn archive_last_part(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
-        let wanted = (|| self.store.log_to_keep(id, attempt, of.uid)).retry(a_few_tries()).when(is_outage);
+        // While the database is away, nothing else goes on either. For other errors the pod doesn't wait.
+        let wanted = (|| self.store.log_to_keep(id, attempt, of.uid)).retry(a_few_tries()).when(Error::is_outage);
         let succeeded = match in_time(wanted).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
@@ -150,7 +146,8 @@ impl DriverLogs {
             return;
         }
         // The pod may go right after this.
-        let kept = (|| self.store.keep_log(id, attempt, log.clone(), &events)).retry(a_few_tries()).when(is_outage);
+        let kept = || self.store.keep_log(id, attempt, log.clone(), &events);
+        let kept = kept.retry(a_few_tries()).when(Error::is_outage);
         note_archived(id, log.is_some(), in_time(kept).await);
     }
 

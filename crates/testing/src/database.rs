@@ -46,3 +46,17 @@ fn named(database: &str) -> Url {
     url.set_path(database);
     url
 }
+
+/// Lets the first two changes fail that fire a trigger on these rows, such as `BEFORE INSERT ON kept_logs`, with this code. The sequence
+/// `changes` counts them.
+pub async fn refuse_twice(pool: &PgPool, rows: &str, code: &str) {
+    let refused = format!(
+        "CREATE SEQUENCE changes;
+        CREATE FUNCTION refuse_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('changes') < 3 THEN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END IF;
+            RETURN coalesce(NEW, OLD);
+        END $$;
+        CREATE TRIGGER refused_twice {rows} EXECUTE FUNCTION refuse_twice()"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(refused)).execute(pool).await.unwrap();
+}

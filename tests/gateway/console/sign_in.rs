@@ -8,6 +8,7 @@ use axum::{
 };
 use http_body_util::BodyExt;
 use sparkgate::access::Role;
+use sparkgate_testing::database::refuse_twice;
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
 use tower::ServiceExt;
@@ -333,13 +334,8 @@ async fn two_replicas_share_sessions_and_one_of_them_renews(pool: PgPool) {
 #[sqlx::test]
 async fn renewed_tokens_survive_a_write_that_fails_at_first(pool: PgPool) {
     let (issuer, world) = both(pool).await;
-    let refused = "CREATE SEQUENCE writes;
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF nextval('writes') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
-            RETURN NEW;
-        END $$;
-        CREATE TRIGGER refused BEFORE UPDATE ON browser_sessions FOR EACH ROW WHEN (NEW.sealed <> OLD.sealed) EXECUTE FUNCTION refuse()";
-    sqlx::raw_sql(refused).execute(&world.pool).await.unwrap();
+    let renewed = "BEFORE UPDATE ON browser_sessions FOR EACH ROW WHEN (NEW.sealed <> OLD.sealed)";
+    refuse_twice(&world.pool, renewed, "P0001").await;
     let mut browser = Jar::default();
     browser.sign_in_briefly([&world, &world], &issuer).await;
     while issuer.with(|issued| issued.renewals) == 0 {
@@ -347,7 +343,7 @@ async fn renewed_tokens_survive_a_write_that_fails_at_first(pool: PgPool) {
     }
     assert_eq!(browser.open(&world, "/console/submissions").await.status, 200);
     assert_eq!(issuer.with(|issued| (issued.renewals, issued.reused)), (1, 0));
-    let writes: i64 = sqlx::query_scalar("SELECT last_value FROM writes").fetch_one(&world.pool).await.unwrap();
+    let writes: i64 = sqlx::query_scalar("SELECT last_value FROM changes").fetch_one(&world.pool).await.unwrap();
     assert_eq!(writes, 3);
 }
 

@@ -31,14 +31,7 @@ pub struct Follow {
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
     pub fn observed(observed: Box<PodObservation>) -> Self {
-        Self {
-            observed: Some(observed),
-            confirmed: false,
-            stops: false,
-            reads_again: false,
-            effect: Effect::Read,
-            row: None,
-        }
+        Self::begin(Some(observed), Effect::Read, None)
     }
 
     /// Passes the row, if it was already read.
@@ -53,14 +46,11 @@ impl Follow {
     /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
     /// labels, or be gone.
     pub fn missed(row: Row) -> Self {
-        Self {
-            observed: None,
-            confirmed: false,
-            stops: false,
-            reads_again: false,
-            effect: Effect::LookUp,
-            row: Some(row),
-        }
+        Self::begin(None, Effect::LookUp, Some(row))
+    }
+
+    fn begin(observed: Option<Box<PodObservation>>, effect: Effect, row: Option<Row>) -> Self {
+        Self { observed, confirmed: false, stops: false, reads_again: false, effect, row }
     }
 
     fn next(&mut self, answer: EffectResult) -> Effect {

@@ -16,16 +16,21 @@ use crate::{
 impl Gateway {
     /// Carries out a request, and returns its result.
     pub(crate) fn carry_out(&self, world: &mut World, request: Late) -> Reply {
+        self.under_claim(world, request, |world, request| self.effect(world, request))
+    }
+
+    /// Carries out a request, or a part of it, which writes nothing under an old claim.
+    fn under_claim<T>(&self, world: &mut World, request: Late, act: impl FnOnce(&mut World, Late) -> T) -> T {
         if request.claim != Some(Claim::Old) {
-            return self.effect(world, request);
+            return act(world, request);
         }
         let before = world.row;
         let claim = if self.has(Seeded::NoEpoch) { Claim::Current } else { Claim::Old };
-        let reply = self.effect(world, Late { claim: Some(claim), ..request });
+        let done = act(world, Late { claim: Some(claim), ..request });
         if world.row != before {
             world.truth.breaks(Invariant::OldClaimsWriteNothing);
         }
-        reply
+        done
     }
 
     fn effect(&self, world: &mut World, request: Late) -> Reply {
@@ -86,10 +91,7 @@ impl Gateway {
                 }
                 Reply::Done
             }
-            Ask::Advance(change, uid) => {
-                let moved = self.advance(world, Move { attempt, claim, change, uid });
-                Reply::Moved(moved || self.has(Seeded::RefusalIsDone))
-            }
+            Ask::Advance(change, uid) => self.moved(self.advance(world, Move { attempt, claim, change, uid })),
             Ask::NoteWaiting | Ask::Settle { .. } => Reply::Done,
         }
     }
@@ -97,18 +99,18 @@ impl Gateway {
     /// Carries out the next statement of a write of an end. Returns its result; the next part, if another one follows.
     pub(crate) fn carry_out_part(&self, world: &mut World, request: Late, part: Part) -> Result<Reply, Part> {
         let Ask::Advance(change, uid) = request.ask else { return Ok(self.carry_out(world, request)) };
-        let before = world.row;
-        let is_old = request.claim == Some(Claim::Old);
-        let claim = if is_old && self.has(Seeded::NoEpoch) { Some(Claim::Current) } else { request.claim };
-        let moved = self.advance_by(world, Move { attempt: request.attempt, claim, change, uid }, part);
-        if is_old && world.row != before {
-            world.truth.breaks(Invariant::OldClaimsWriteNothing);
-        }
+        let moved = self.under_claim(world, request, |world, Late { attempt, claim, .. }| {
+            self.advance_by(world, Move { attempt, claim, change, uid }, part)
+        });
         match (moved, part) {
-            (Some(moved), _) => Ok(Reply::Moved(moved || self.has(Seeded::RefusalIsDone))),
+            (Some(moved), _) => Ok(self.moved(moved)),
             (None, Part::Retry) => Err(Part::State),
             (None, Part::State | Part::Restart) => Err(Part::Restart),
         }
+    }
+
+    fn moved(&self, moved: bool) -> Reply {
+        Reply::Moved(moved || self.has(Seeded::RefusalIsDone))
     }
 
     /// Carries out the statements of a write one after the other.

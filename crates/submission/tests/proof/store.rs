@@ -121,12 +121,12 @@ impl Row {
 
     /// `store/advance.rs` and `store/retry.rs`: carries out one statement. Returns what it did; `None` if the next one is carried out.
     pub(crate) fn advance(&mut self, write: Move, part: Part, rules: Rules) -> Option<Moved> {
-        let Move { attempt, claim, change, uid } = write;
+        let Move { change, uid, .. } = write;
         let Rules { most, restart, seeded } = rules;
+        let is_guarded = self.is_guarded(write, seeded);
         let Change::Ended(end) = change else {
-            return Some(if part == Part::State { self.set(write, seeded) } else { return None });
+            return (part == Part::State).then(|| if is_guarded { self.set(write) } else { Moved::No });
         };
-        let is_guarded = self.is_guarded(attempt, claim, change, uid, seeded);
         let is_left = self.attempt < most && usize::from(self.attempt) < ATTEMPTS;
         let is_restarted = restart && is_left && self.state != State::Killing && end.state != State::Killed;
         match part {
@@ -135,25 +135,23 @@ impl Row {
                 (is_guarded && end.retried && may && is_left).then(|| self.follow_up(end, uid, seeded))
             }
             Part::State if is_restarted => None,
-            Part::State if is_guarded => Some(self.set(write, seeded)),
+            Part::State if is_guarded => Some(self.set(write)),
             Part::State => None,
             Part::Restart if is_guarded && is_restarted => Some(self.follow_up(end, uid, seeded)),
             Part::Restart => Some(Moved::No),
         }
     }
 
-    fn is_guarded(&self, attempt: u8, claim: Option<Claim>, change: Change, uid: Uid, seeded: Option<Seeded>) -> bool {
+    fn is_guarded(&self, write: Move, seeded: Option<Seeded>) -> bool {
+        let Move { attempt, claim, change, uid } = write;
         (self.attempt == attempt || seeded == Some(Seeded::AnyAttemptMoves))
             && (self.state.may_become(change.state()) || seeded == Some(Seeded::AnyStateMoves))
             && claim != Some(Claim::Old)
             && (self.uid == 0 || uid == 0 || self.uid == uid || seeded == Some(Seeded::AnyAttemptMoves))
     }
 
-    fn set(&mut self, write: Move, seeded: Option<Seeded>) -> Moved {
-        let Move { attempt, claim, change, uid } = write;
-        if !self.is_guarded(attempt, claim, change, uid, seeded) {
-            return Moved::No;
-        }
+    fn set(&mut self, write: Move) -> Moved {
+        let Move { claim, change, uid, .. } = write;
         if uid != 0 {
             self.uid = uid;
         }
